@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# ATP for Linux: the kernel module, its user space, its tests.
+# "make help" lists what can be built.
+
+ifeq ($(V),1)
+  Q :=
+else
+  Q := @
+  MAKEFLAGS += --no-print-directory
+endif
+msg = @printf '  %-7s %s\n' $(1) "$(2)"
+
+SHELL := /bin/bash
+top := $(CURDIR)
+build := $(top)/build
+
+# Headers of the running kernel, unless told otherwise.
+KDIR ?= /lib/modules/$(shell uname -r)/build
+# Debian's stock kernels that the tests run on: folders of build/kernels/.
+VM_KERNELS ?= 6.1 6.12
+
+have_kdir := $(wildcard $(KDIR)/Makefile)
+module_src = $(shell find Kbuild kernel uapi -name '*.[chS]' -o -name Kbuild)
+
+all: $(if $(have_kdir),modules) userspace
+ifeq ($(have_kdir),)
+	$(call msg,SKIP,module: no headers in $(KDIR) (KDIR= names others))
+endif
+
+help:
+	@echo 'Building:'
+	@echo '  all           module for the running kernel, if its headers are here, and user space'
+	@echo '  modules       atp.ko for the kernel whose headers KDIR= names'
+	@echo '  vm-modules    build/kmod/<kernel>/atp.ko for $(VM_KERNELS)'
+	@echo '  userspace     switch, tools, library, bindings'
+	@echo '  ip-atp        Debian'\''s ip(8) with the object "atp": build/iproute2/ip'
+	@echo '  install       module and user space, for the running kernel or below DESTDIR='
+	@echo '  install-ip-atp  that ip as /usr/local/sbin/ip, beside Debian'\''s'
+	@echo '  netlink-gen   C code from Documentation/netlink/specs/atp.yaml'
+	@echo '  clean         remove what was built; distclean: what was downloaded, too'
+	@echo 'Trying:'
+	@echo '  deps          install the Debian packages that are missing'
+	@echo '  demo          train a model over a rack in a virtual machine'
+	@echo 'Testing:'
+	@echo '  check         every test; ends with "N passed, N failed"'
+	@echo '  check-static  style and compiler checks alone'
+	@echo '  check-host    every test that needs no virtual machine'
+	@echo 'V=1 shows the commands. selftests/README says how to run one test.'
+
+# A module's own type information needs the vmlinux of the build, which not
+# every headers package has.
+kbuild_args := CONFIG_DEBUG_INFO_BTF_MODULES= $(W:%=W=%)
+
+# External modules build where their sources are: give every kernel a copy.
+# rsync removes what left the sources and keeps what was built.
+#   $(call kmod,where,KDIR)
+define kmod
+	$(Q)mkdir -p $(1)
+	$(Q)rsync -a --delete --prune-empty-dirs \
+		--include='*/' --include='*.[chS]' --include=Kbuild \
+		--exclude='*' Kbuild kernel uapi $(1)/
+	+$(Q)$(MAKE) -C $(2) M=$(1) KCFLAGS="-Werror $(KCFLAGS)" \
+		$(kbuild_args) modules
+endef
+
+modules:
+	$(call msg,KMOD,atp.ko for $(KDIR))
+	$(call kmod,$(build)/kmod/host,$(KDIR))
+
+vm-modules: $(VM_KERNELS:%=$(build)/kmod/%/atp.ko)
+
+$(build)/kmod/%/atp.ko: $(module_src) $(build)/kernels/%/release
+	$(call msg,KMOD,atp.ko for Linux $*)
+	$(call kmod,$(build)/kmod/$*,$(build)/kernels/$*/kdir)
+	$(Q)touch $@
+
+.PRECIOUS: $(build)/kernels/%/release
+$(build)/kernels/%/release:
+	$(Q)selftests/deps.sh build
+
+userspace:
+	+$(Q)$(MAKE) -C userspace all
+
+ip-atp install-ip-atp netlink-gen:
+	+$(Q)$(MAKE) -C userspace $@
+
+install: $(if $(have_kdir),modules)
+ifneq ($(have_kdir),)
+	# nobody but the distribution has the key to sign it with
+	+$(Q)$(MAKE) -C $(KDIR) M=$(build)/kmod/host CONFIG_MODULE_SIG_ALL= \
+		$(if $(DESTDIR),INSTALL_MOD_PATH=$(DESTDIR)) modules_install
+	$(Q)install -Dm 644 -t $(DESTDIR)/usr/include/linux uapi/linux/*.h
+ifeq ($(DESTDIR),)
+	# kbuild leaves it where there is no System.map
+	$(Q)depmod -a
+endif
+endif
+	+$(Q)$(MAKE) -C userspace install
+
+deps:
+	$(Q)selftests/deps.sh
+
+demo:
+	$(Q)selftests/deps.sh build
+	+$(Q)$(MAKE) vm-modules VM_KERNELS=6.1
+	+$(Q)$(MAKE) userspace ip-atp
+	$(Q)userspace/demo/demo.sh
+
+# What does not build fails its own tests below, and those of the others run.
+check: deps
+	+$(Q)$(MAKE) -k vm-modules userspace ip-atp || true
+	$(Q)selftests/run.sh
+
+check-host: deps
+	+$(Q)$(MAKE) -k userspace || true
+	$(Q)selftests/run.sh --host
+
+check-static: deps
+	$(Q)selftests/run.sh --only static
+
+clean:
+	$(Q)rm -rf $(build)/{kmod,selftests,static,tests,vm,vm-logs,vm-out}
+	+$(Q)[ ! -e userspace/Makefile ] || $(MAKE) -C userspace clean
+	+$(Q)for dir in selftests/*/; do \
+		[ ! -e $$dir/Makefile ] || $(MAKE) -C $$dir clean; done
+
+distclean: clean
+	$(Q)rm -rf $(build)
+
+.PHONY: all help modules vm-modules userspace ip-atp install-ip-atp \
+	netlink-gen install deps demo check check-host check-static clean distclean
+# A failed build must not leave a module that looks new.
+.DELETE_ON_ERROR:

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Objects of the kernel side and what its files offer each other.
+ *
+ *   struct atp_net    a network namespace: jobs, UDP sockets, counters
+ *   struct atp_job    a job as this host knows it; may hold a PS and workers
+ *   struct atp_ps_host  the PS of a job: engine, lock, timer
+ *   struct atp_sock   a worker socket: engine, chunks, timer
+ *
+ * Locks, outer to inner; Documentation/locking.rst has the reasons:
+ *
+ *   genl_mutex > atp_net.lock (mutex) > socket lock > atp_job.lock
+ *                                       socket lock > atp_ps_host.lock
+ */
+#ifndef _ATP_H
+#define _ATP_H
+
+#include <linux/hrtimer.h>
+#include <linux/in6.h>
+#include <linux/interrupt.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <linux/uidgid.h>
+#include <net/dst_cache.h>
+#include <net/net_namespace.h>
+#include <net/sock.h>
+#include <linux/atp.h>
+#include <linux/atp_netlink.h>
+#include "engine/packet.h"
+#include "engine/ps.h"
+#include "engine/session.h"
+#include "engine/worker.h"
+#include "mib.h"
+
+#define ATP_JOB_HASH		64
+#define ATP_MAX_JOBS		1024
+
+/* Fractions of memory that all PS of a namespace, and of the host, may hold */
+#define ATP_PS_MEM_SHARE	8
+#define ATP_PS_MEM_ALL		4
+
+/* Default of SO_SNDBUF: chunks pushed and not pulled */
+#define ATP_SNDBUF		(4 << 20)
+
+/**
+ * struct atp_net - per network namespace
+ * @lock: serialises changes of @jobs and of the UDP sockets
+ * @jobs: by atp_job_bucket(); readers use RCU
+ * @njobs: jobs in @jobs
+ * @ps_mem: bytes of all PS in @jobs
+ * @seq: changes with @jobs, for dumps
+ * @salt: for the hash of @jobs
+ * @sock4: UDP socket for IPv4 while there are jobs
+ * @sock6: likewise for IPv6; NULL also where IPv6 is off
+ * @mib: counters
+ */
+struct atp_net {
+	struct mutex		lock;	/* jobs, njobs, sock4, sock6 */
+	struct hlist_head	jobs[ATP_JOB_HASH];
+	unsigned int		njobs;
+	u64			ps_mem;
+	unsigned int		seq;
+	u32			salt;
+	struct socket		*sock4;
+	struct socket		*sock6;
+	struct atp_mib __percpu	*mib;
+};
+
+/**
+ * struct atp_ps_host - the PS of a job in the kernel
+ * @job: whose
+ * @lock: protects all but @dst; taken with bottom halves off
+ * @engine: the protocol
+ * @folded: statistics already in the counters
+ * @timer: for atp_ps_deadline(), soft
+ * @armed: when @timer runs out, 0 if it does not
+ * @stopped: no timer is armed any more
+ * @out: bursts to be sent, in order
+ * @tasklet: sends them, after a batch of gradients
+ * @stalled: fragment for which a stall was reported
+ * @mem: cells, values and raw slots
+ * @mem_size: bytes of @mem
+ * @dst: routes to the workers
+ */
+struct atp_ps_host {
+	struct atp_job		*job;
+	spinlock_t		lock;	/* all but dst */
+	struct atp_ps		engine;
+	struct atp_ps_stats	folded;
+	struct hrtimer		timer;
+	u64			armed;
+	bool			stopped;
+	struct sk_buff_head	out;
+	struct tasklet_struct	tasklet;
+	u32			stalled;
+	void			*mem;
+	size_t			mem_size;
+	struct dst_cache	dst[ATP_MAX_WORKERS];
+};
+
+/**
+ * struct atp_job - a job as this host knows it
+ * @node: in atp_net.jobs
+ * @gone: in a list of those that were removed together
+ * @ref: held by the hash and by each socket
+ * @rcu: readers may still look
+ * @net: namespace; a job goes before its namespace does
+ * @params: what is fixed
+ * @ps_addr: address of the PS, v4-mapped for IPv4
+ * @addr: address per rank, likewise
+ * @alias: per rank, ranks that have the same address
+ * @role: ATP_ROLE_*
+ * @uid: user that may join, or INVALID_UID
+ * @gid: group that may join, or INVALID_GID
+ * @lock: protects writes of @socks, and @dead
+ * @dead: removed; nobody joins any more
+ * @socks: worker sockets on this host, by rank; readers use RCU
+ * @ps: if the PS is here, else NULL
+ * @mib: counters
+ */
+struct atp_job {
+	struct hlist_node	node;
+	struct list_head	gone;
+	refcount_t		ref;
+	struct rcu_head		rcu;
+	struct net		*net;
+	struct atp_params	params;
+	struct in6_addr		ps_addr;
+	struct in6_addr		addr[ATP_MAX_WORKERS];
+	u32			alias[ATP_MAX_WORKERS];
+	u32			role;
+	kuid_t			uid;
+	kgid_t			gid;
+	spinlock_t		lock;	/* socks, dead */
+	bool			dead;
+	struct sock __rcu	*socks[ATP_MAX_WORKERS];
+	struct atp_ps_host	*ps;
+	struct atp_mib __percpu	*mib;
+};
+
+/* struct atp_sock.deferred: work for release_cb */
+#define ATP_DEFER_TIMER		0
+#define ATP_DEFER_PUSH		1
+
+/**
+ * struct atp_sock - a worker socket; all fields under the socket lock
+ * @sk: first, as for every family
+ * @job: held from bind() to release(), NULL before
+ * @rank: rank in @job
+ * @attached: in @job->socks
+ * @dead: released; nothing is sent, armed or queued any more
+ * @session: membership
+ * @worker: tensors, valid once joined
+ * @running: @worker is valid
+ * @run: changes with every join
+ * @ready: the oldest chunk is complete; read without lock
+ * @failed: a run has ended by failure; read without lock
+ * @frags: window slots of @worker
+ * @folded: statistics of @worker already in the counters
+ * @timer: for the engine's deadlines, soft
+ * @armed: when @timer runs out, 0 if it does not
+ * @retry: a burst found no memory: try again then, 0 for no
+ * @tasklet: sends after a batch of parameter packets
+ * @deferred: ATP_DEFER_* bits, set while a user owns the socket
+ * @dtype: data type of the next chunk
+ * @wanted: bytes that the last refused sendmsg() needed; read without lock
+ * @dst: route to the PS
+ */
+struct atp_sock {
+	struct sock		sk;
+	struct atp_job		*job;
+	u32			rank;
+	bool			attached;
+	bool			dead;
+	struct atp_session	session;
+	struct atp_worker	worker;
+	bool			running;
+	u32			run;
+	bool			ready;
+	bool			failed;
+	struct atp_frag		*frags;
+	struct atp_worker_stats	folded;
+	struct hrtimer		timer;
+	u64			armed;
+	u64			retry;
+	struct tasklet_struct	tasklet;
+	unsigned long		deferred;
+	u8			dtype;
+	u32			wanted;
+	struct dst_cache	dst;
+};
+
+/**
+ * struct atp_push - a chunk and who looks at it
+ * @chunk: for the engine
+ * @users: the engine or who has pulled it, and who peeks; socket lock
+ */
+struct atp_push {
+	struct atp_chunk	chunk;
+	u32			users;
+};
+
+static inline struct atp_sock *atp_sk(const struct sock *sk)
+{
+	return (struct atp_sock *)sk;
+}
+
+/**
+ * struct atp_skb_cb - what a received skb carries in its control block
+ * @pkt: parsed header; payload points into the linear skb
+ */
+struct atp_skb_cb {
+	struct atp_pkt pkt;
+};
+
+static inline struct atp_pkt *atp_skb_pkt(struct sk_buff *skb)
+{
+	BUILD_BUG_ON(sizeof(struct atp_skb_cb) > sizeof(skb->cb));
+	return &((struct atp_skb_cb *)skb->cb)->pkt;
+}
+
+/* main.c */
+struct atp_net *atp_pernet(const struct net *net);
+
+/* Count in the namespace and, if there is one, in the job. */
+static inline void atp_count(struct net *net, struct atp_job *job, int item,
+			     unsigned long n)
+{
+	this_cpu_add(atp_pernet(net)->mib->item[item], n);
+	if (job)
+		this_cpu_add(job->mib->item[item], n);
+}
+
+/* af_atp.c */
+extern struct proto atp_prot;
+int atp_family_register(void);
+void atp_family_unregister(void);
+int atp_sk_join(struct sock *sk, u32 job, u32 rank, bool nonblock);
+
+/* sendmsg.c */
+int atp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len);
+int atp_sk_space(const struct sock *sk);
+void atp_chunk_put(struct sock *sk, struct atp_chunk *chunk);
+
+/* recvmsg.c */
+int atp_recvmsg(struct socket *sock, struct msghdr *msg, size_t len,
+		int flags);
+
+/* worker.c */
+void atp_sk_init(struct atp_sock *as);
+int atp_sk_start(struct sock *sk);
+void atp_sk_ready(struct sock *sk);
+void atp_sk_stop(struct sock *sk);
+void atp_sk_purge(struct sock *sk);
+void atp_sk_push(struct sock *sk);
+void atp_sk_arm(struct sock *sk);
+void atp_sk_fail(struct sock *sk, u32 reason, u32 ranks);
+int atp_sk_rcv(struct sock *sk, struct sk_buff *skb);
+void atp_sk_release_cb(struct sock *sk);
+int atp_sk_errno(const struct sock *sk);
+void atp_sk_info(const struct sock *sk, struct atp_info *info);
+
+/* ps.c */
+int atp_ps_start(struct atp_job *job);
+void atp_ps_shutdown(struct atp_job *job);
+void atp_ps_free(struct atp_job *job);
+void atp_ps_set_timeout(struct atp_ps_host *ps, u64 timeout);
+void atp_ps_receive(struct atp_job *job, struct sk_buff *skb, u32 sender);
+
+/* job.c */
+struct atp_job *atp_job_find(struct atp_net *an, u32 id);
+struct atp_job *atp_job_get(struct atp_net *an, u32 id);
+void atp_job_put(struct atp_job *job);
+int atp_job_add(struct net *net, struct atp_job *job,
+		struct netlink_ext_ack *extack);
+struct atp_job *atp_job_alloc(struct net *net, u32 id);
+int atp_job_del(struct net *net, u32 id, struct netlink_ext_ack *extack);
+void atp_job_del_all(struct net *net);
+int atp_job_attach(struct atp_job *job, struct sock *sk, u32 rank);
+void atp_job_detach(struct atp_job *job, struct sock *sk, u32 rank);
+void atp_job_set_timeout(struct atp_job *job, u32 ms);
+bool atp_job_may_join(const struct atp_job *job, const struct net *net);
+u32 atp_job_ranks_of(const struct atp_job *job, const struct in6_addr *addr);
+
+/* udp.c */
+int atp_udp_open(struct net *net);
+void atp_udp_close(struct net *net);
+void atp_drop(struct net *net, struct atp_job *job, struct sk_buff *skb,
+	      enum atp_drop reason);
+
+/* xmit.c */
+struct sk_buff *atp_alloc_ctl(void **data, gfp_t gfp);
+struct sk_buff *atp_alloc_burst(gfp_t gfp);
+void *atp_burst_room(struct sk_buff *skb, u32 len, u32 *room);
+void atp_burst_add(struct sk_buff *skb, u32 bytes);
+int atp_xmit(struct atp_job *job, struct sk_buff *skb, u32 gso_size,
+	     const struct in6_addr *src, const struct in6_addr *dst,
+	     struct dst_cache *cache);
+int atp_path_mtu(struct net *net, const struct in6_addr *src,
+		 const struct in6_addr *dst);
+
+/* addr.c */
+bool atp_addr_local(struct net *net, const struct in6_addr *addr);
+bool atp_addr_valid(const struct in6_addr *addr);
+
+/* event.c */
+int atp_reason_errno(u32 reason);
+void atp_event(struct net *net, enum atp_event type, u32 job, u32 epoch,
+	       u32 reason, u32 ranks, u32 seq, u32 rank, gfp_t gfp);
+
+/* netlink.c */
+extern struct genl_family atp_nl_family;
+int atp_netlink_register(void);
+void atp_netlink_unregister(void);
+
+#endif /* _ATP_H */

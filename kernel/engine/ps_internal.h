@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the files of the PS share. */
+#ifndef _ATP_ENGINE_PS_INTERNAL_H
+#define _ATP_ENGINE_PS_INTERNAL_H
+
+#include "ps.h"
+
+/* The cell of a fragment; it may hold an older one or nothing. */
+static inline struct atp_cell *atp_ps_cell(const struct atp_ps *ps, u32 seq)
+{
+	return &ps->cells[seq & (2 * ps->params.window - 1)];
+}
+
+static inline bool atp_ps_holds(const struct atp_cell *cell, u32 seq)
+{
+	return cell->state != ATP_CELL_EMPTY && cell->seq == seq;
+}
+
+/* ps.c */
+void atp_ps_ask(struct atp_ps_out *out, const struct atp_ps *ps, u8 type,
+		u32 ranks, u32 seq);
+void atp_ps_ask_all(struct atp_ps_out *out, const struct atp_ps *ps, u32 seq);
+void atp_ps_complete(struct atp_ps *ps, struct atp_cell *cell,
+		     struct atp_ps_out *out);
+
+/* ps_member.c: who takes part */
+u32 atp_ps_joined(const struct atp_ps *ps);
+void atp_ps_end(struct atp_ps *ps, u64 now, u32 reason, u32 blame,
+		struct atp_ps_out *out);
+bool atp_ps_needs_left(struct atp_ps *ps, const struct atp_cell *cell, u64 now,
+		       struct atp_ps_out *out);
+enum atp_drop atp_ps_other_run(const struct atp_ps *ps,
+			       const struct atp_pkt *pkt, u32 from,
+			       struct atp_ps_out *out);
+enum atp_drop atp_ps_rx_ctl(struct atp_ps *ps, u64 now,
+			    const struct atp_pkt *pkt, u32 sender,
+			    struct atp_ps_out *out);
+u32 atp_ps_build_ctl(const struct atp_ps *ps, const struct atp_ps_out *out,
+		     u32 rank, void *buf);
+
+/* ps_raw.c: the overflow path */
+bool atp_ps_raw_start(struct atp_ps *ps, struct atp_cell *cell,
+		      struct atp_ps_out *out);
+enum atp_drop atp_ps_raw_rx(struct atp_ps *ps, struct atp_cell *cell,
+			    const struct atp_pkt *pkt, u32 from,
+			    struct atp_ps_out *out);
+
+#endif /* _ATP_ENGINE_PS_INTERNAL_H */

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who takes part: joining, leaving, silence, and how a run ends
+ * (Documentation/protocol.rst, Joining).
+ *
+ * A rank is, as far as the PS knows,
+ *
+ *	joined	pending
+ *	-	-	away: never seen, or has left
+ *	-	yes	waiting for the next run, whether one goes on or not
+ *	yes	-	in the run, or in the one that failed: to be told
+ *
+ * It has the nonce of its last run and those of two more JOINs that are over,
+ * so that a copy that the network kept is not taken for a restarted worker.
+ */
+#include "ps_internal.h"
+
+/* Ranks that take part, or did in the run that failed, and have not left */
+u32 atp_ps_joined(const struct atp_ps *ps)
+{
+	u32 ranks = 0;
+	u32 rank;
+
+	for (rank = 0; rank < ps->params.workers; rank++)
+		if (ps->members[rank].joined)
+			ranks |= 1U << rank;
+	return ranks;
+}
+
+static u32 pending_ranks(const struct atp_ps *ps)
+{
+	u32 ranks = 0;
+	u32 rank;
+
+	for (rank = 0; rank < ps->params.workers; rank++)
+		if (ps->members[rank].pending)
+			ranks |= 1U << rank;
+	return ranks;
+}
+
+static bool is_silent(const struct atp_ps *ps, u32 rank, u64 now)
+{
+	return now >= ps->members[rank].heard + ps->params.timeout;
+}
+
+/* All copies of an ABORT go out within half of the time in which a worker would
+ * give up by itself.
+ */
+static u64 abort_interval(const struct atp_ps *ps)
+{
+	return div_u64(ps->params.timeout, 2 * ATP_PS_ABORTS);
+}
+
+static void ask_abort(struct atp_ps_out *out, const struct atp_ps *ps,
+		      u32 ranks, u32 reason, u32 blame)
+{
+	atp_ps_ask(out, ps, ATP_TYPE_ABORT, ranks, 0);
+	out->mcast = false;
+	out->reason = reason;
+	out->blame = blame;
+}
+
+void atp_ps_end(struct atp_ps *ps, u64 now, u32 reason, u32 blame,
+		struct atp_ps_out *out)
+{
+	u32 joined = atp_ps_joined(ps);
+
+	if (ps->running) {
+		/* whoever is told besides the ranks, if there are any */
+		out->events |= ATP_PS_EV_ENDED;
+		out->epoch = ps->epoch;
+		out->reason = reason;
+		out->blame = blame;
+		if (reason != ATP_REASON_NONE)
+			ps->stats.aborts++;
+	}
+	ps->running = false;
+	ps->reason = reason;
+	ps->blame = blame;
+	ps->aborts = 0;
+	if (!joined)
+		return;
+	ask_abort(out, ps, joined, reason, blame);
+	ps->aborts = ATP_PS_ABORTS - 1;
+	ps->next_abort = now + abort_interval(ps);
+}
+
+static void remember(struct atp_ps_member *m, u32 nonce)
+{
+	u32 i;
+
+	for (i = ATP_PS_OLD_NONCES - 1; i; i--)
+		m->old_nonces[i] = m->old_nonces[i - 1];
+	m->old_nonces[0] = nonce;
+}
+
+static bool is_over(const struct atp_ps_member *m, u32 nonce)
+{
+	u32 i;
+
+	if (nonce == m->nonce)
+		return true;
+	for (i = 0; i < ATP_PS_OLD_NONCES; i++)
+		if (nonce == m->old_nonces[i])
+			return true;
+	return false;
+}
+
+void atp_ps_fail(struct atp_ps *ps, u64 now, u32 reason, u32 blame,
+		 struct atp_ps_out *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (ps->running)
+		atp_ps_end(ps, now, reason, blame, out);
+}
+
+static void begin(struct atp_ps *ps, u64 now, struct atp_ps_out *out)
+{
+	u32 i;
+
+	for (i = 0; i < ps->params.workers; i++) {
+		struct atp_ps_member *m = &ps->members[i];
+
+		remember(m, m->nonce);
+		m->nonce = m->pending_nonce;
+		m->heard = now;
+		m->joined = true;
+		m->pending = false;
+		m->switched = false;
+	}
+	for (i = 0; i < 2 * ps->params.window; i++)
+		ps->cells[i].state = ATP_CELL_EMPTY;
+	ps->raw_used = 0;
+	ps->frontier = 0;
+	ps->salt = 0;
+	ps->reason = ATP_REASON_NONE;
+	ps->blame = 0;
+	ps->aborts = 0;
+	ps->epoch++;
+	ps->running = true;
+	ps->stats.runs++;
+	atp_ps_ask(out, ps, ATP_TYPE_WELCOME, atp_ps_joined(ps), 0);
+	out->events |= ATP_PS_EV_RUN;
+}
+
+static void begin_if_all_wait(struct atp_ps *ps, u64 now,
+			      struct atp_ps_out *out)
+{
+	u32 rank;
+
+	if (ps->running || pending_ranks(ps) != atp_all_ranks(&ps->params))
+		return;
+	/* A worker that waits repeats its JOIN; one that does not is gone. */
+	for (rank = 0; rank < ps->params.workers; rank++)
+		if (is_silent(ps, rank, now))
+			ps->members[rank].pending = false;
+	if (pending_ranks(ps) == atp_all_ranks(&ps->params))
+		begin(ps, now, out);
+}
+
+/* A fragment of one that is still there cannot complete any more, because it
+ * lacks one that has left: the run ends.
+ */
+bool atp_ps_needs_left(struct atp_ps *ps, const struct atp_cell *cell, u64 now,
+		       struct atp_ps_out *out)
+{
+	u32 joined = atp_ps_joined(ps);
+	u32 gone = atp_all_ranks(&ps->params) & ~joined & ~cell->bitmap;
+	u32 again = gone & pending_ranks(ps);
+
+	if (!gone || !(cell->seen & joined))
+		return false;
+	if (again)
+		atp_ps_end(ps, now, ATP_REASON_REJOIN, again, out);
+	else
+		atp_ps_end(ps, now, ATP_REASON_LEFT, gone, out);
+	return true;
+}
+
+/* A packet of a run that is not going on: its sender has to know. */
+enum atp_drop atp_ps_other_run(const struct atp_ps *ps,
+			       const struct atp_pkt *pkt, u32 from,
+			       struct atp_ps_out *out)
+{
+	if (pkt->epoch == ps->epoch && ps->reason != ATP_REASON_NONE)
+		ask_abort(out, ps, from, ps->reason, ps->blame);
+	else
+		ask_abort(out, ps, from, ATP_REASON_EPOCH, 0);
+	out->epoch = pkt->epoch;
+	return ATP_DROP_EPOCH;
+}
+
+static void left(struct atp_ps *ps, u64 now, struct atp_ps_out *out)
+{
+	const struct atp_cell *cell;
+	u32 i, seq;
+
+	if (!atp_ps_joined(ps)) {
+		atp_ps_end(ps, now, ATP_REASON_NONE, 0, out);
+		return;
+	}
+	for (i = 0; i < ps->params.window; i++) {
+		seq = ps->frontier + i;
+		cell = atp_ps_cell(ps, seq);
+		if (atp_ps_holds(cell, seq) &&
+		    cell->state != ATP_CELL_COMPLETE &&
+		    atp_ps_needs_left(ps, cell, now, out))
+			return;
+	}
+}
+
+static bool matches(const struct atp_params *params,
+		    const struct atp_ctl_host *ctl)
+{
+	return ctl->workers == params->workers &&
+	       ctl->fragment == params->fragment &&
+	       ctl->window == params->window && ctl->scale == params->scale;
+}
+
+static enum atp_drop rx_join(struct atp_ps *ps, u64 now, u32 rank,
+			     const struct atp_ctl_host *ctl,
+			     struct atp_ps_out *out)
+{
+	struct atp_ps_member *m = &ps->members[rank];
+	bool was_joined = m->joined;
+
+	if (!ctl->nonce)
+		return ATP_DROP_NONCE;
+	out->nonce = ctl->nonce;
+	if (!matches(&ps->params, ctl)) {
+		ask_abort(out, ps, 1U << rank, ATP_REASON_MISMATCH, 1U << rank);
+		/* by its nonce it is for who asked, not for one in the run */
+		out->epoch = 0;
+		return ATP_DROP_MISMATCH;
+	}
+	if (m->joined && ctl->nonce == m->nonce) {
+		/* WELCOME was lost, or ABORT */
+		if (!ps->running) {
+			ask_abort(out, ps, 1U << rank, ps->reason, ps->blame);
+			return ATP_OK;
+		}
+		m->heard = now;
+		atp_ps_ask(out, ps, ATP_TYPE_WELCOME, 1U << rank, 0);
+		return ATP_OK;
+	}
+	if (is_over(m, ctl->nonce))
+		return ATP_DROP_NONCE;
+
+	if (m->pending && ctl->nonce != m->pending_nonce)
+		remember(m, m->pending_nonce);
+	m->pending_nonce = ctl->nonce;
+	m->pending = true;
+	m->joined = false;
+	m->heard = now;
+	/* It started again, or its LEAVE was lost or overtaken: the same to the
+	 * others, who may need no more than their last results.
+	 */
+	if (was_joined && ps->running)
+		left(ps, now, out);
+	begin_if_all_wait(ps, now, out);
+	/* to all of a run, each with its own */
+	if (out->type)
+		out->nonce = 0;
+	else
+		atp_ps_ask(out, ps, ATP_TYPE_PONG, 1U << rank, 0);
+	return ATP_OK;
+}
+
+static enum atp_drop rx_leave(struct atp_ps *ps, u64 now, u32 rank,
+			      const struct atp_ctl_host *ctl,
+			      struct atp_ps_out *out)
+{
+	struct atp_ps_member *m = &ps->members[rank];
+
+	if (m->pending && ctl->nonce == m->pending_nonce) {
+		m->pending = false;
+		remember(m, ctl->nonce);
+		return ATP_OK;
+	}
+	if (!m->joined || ctl->nonce != m->nonce)
+		return ATP_DROP_NONCE;
+	m->joined = false;
+	if (ps->running)
+		left(ps, now, out);
+	return ATP_OK;
+}
+
+static enum atp_drop rx_ping(struct atp_ps *ps, u64 now, u32 rank,
+			     const struct atp_pkt *pkt,
+			     const struct atp_ctl_host *ctl,
+			     struct atp_ps_out *out)
+{
+	struct atp_ps_member *m = &ps->members[rank];
+
+	out->nonce = ctl->nonce;
+	if (!ps->running || pkt->epoch != ps->epoch)
+		return atp_ps_other_run(ps, pkt, 1U << rank, out);
+	if (!m->joined)
+		return ATP_DROP_STATE;
+	if (ctl->nonce != m->nonce)
+		return ATP_DROP_NONCE;
+	m->heard = now;
+	atp_ps_ask(out, ps, ATP_TYPE_PONG, 1U << rank, 0);
+	return ATP_OK;
+}
+
+enum atp_drop atp_ps_rx_ctl(struct atp_ps *ps, u64 now,
+			    const struct atp_pkt *pkt, u32 sender,
+			    struct atp_ps_out *out)
+{
+	struct atp_ctl_host ctl;
+	u32 rank;
+
+	if (pkt->type != ATP_TYPE_JOIN && pkt->type != ATP_TYPE_LEAVE &&
+	    pkt->type != ATP_TYPE_PING)
+		return ATP_DROP_TYPE;
+	if (!pkt->bitmap0 || (pkt->bitmap0 & (pkt->bitmap0 - 1)) ||
+	    (pkt->bitmap0 & ~atp_all_ranks(&ps->params)))
+		return ATP_DROP_BITMAP;
+	if (!(pkt->bitmap0 & sender))
+		return ATP_DROP_STRANGER;
+
+	rank = __ffs(pkt->bitmap0);
+	atp_ctl_read(&ctl, pkt->payload);
+	switch (pkt->type) {
+	case ATP_TYPE_JOIN:
+		return rx_join(ps, now, rank, &ctl, out);
+	case ATP_TYPE_LEAVE:
+		return rx_leave(ps, now, rank, &ctl, out);
+	default:
+		return rx_ping(ps, now, rank, pkt, &ctl, out);
+	}
+}
+
+u64 atp_ps_deadline(const struct atp_ps *ps)
+{
+	u64 first = U64_MAX;
+	u32 rank;
+
+	if (!ps->running)
+		return ps->aborts ? ps->next_abort : U64_MAX;
+	for (rank = 0; rank < ps->params.workers; rank++)
+		if (ps->members[rank].joined)
+			first = min(first, ps->members[rank].heard);
+	return first + ps->params.timeout;
+}
+
+void atp_ps_timeout(struct atp_ps *ps, u64 now, struct atp_ps_out *out)
+{
+	u32 joined = atp_ps_joined(ps);
+	u32 silent = 0;
+	u32 rank;
+
+	memset(out, 0, sizeof(*out));
+	if (ps->running) {
+		for (rank = 0; rank < ps->params.workers; rank++)
+			if ((joined & (1U << rank)) && is_silent(ps, rank, now))
+				silent |= 1U << rank;
+		if (silent)
+			atp_ps_end(ps, now, ATP_REASON_SILENT, silent, out);
+		return;
+	}
+	if (!ps->aborts || now < ps->next_abort)
+		return;
+	ps->aborts--;
+	ps->next_abort = now + abort_interval(ps);
+	if (joined)
+		ask_abort(out, ps, joined, ps->reason, ps->blame);
+}
+
+void atp_ps_stop(struct atp_ps *ps, struct atp_ps_out *out)
+{
+	u32 rank;
+
+	memset(out, 0, sizeof(*out));
+	/* who waits for the next run has waited for the one that ends here */
+	for (rank = 0; rank < ps->params.workers; rank++) {
+		struct atp_ps_member *m = &ps->members[rank];
+
+		if (!m->pending)
+			continue;
+		m->nonce = m->pending_nonce;
+		m->pending = false;
+		m->joined = true;
+	}
+	atp_ps_end(ps, 0, ATP_REASON_REMOVED, 0, out);
+}
+
+/*
+ * Which nonce?  The one of the packet that is answered.  Without that, the one
+ * of the run that the packet is about; an answer to a fragment of another run
+ * has none, so that a worker that is joining does not take it for its own.
+ */
+static u32 nonce_for(const struct atp_ps *ps, const struct atp_ps_out *out,
+		     const struct atp_ps_member *m)
+{
+	if (out->nonce)
+		return out->nonce;
+	return m->joined && out->epoch == ps->epoch ? m->nonce : 0;
+}
+
+u32 atp_ps_build_ctl(const struct atp_ps *ps, const struct atp_ps_out *out,
+		     u32 rank, void *buf)
+{
+	struct atp_ctl_host ctl = {
+		.nonce = nonce_for(ps, out, &ps->members[rank]),
+		.workers = ps->params.workers,
+		.fragment = ps->params.fragment,
+		.window = ps->params.window,
+		.scale = ps->params.scale,
+		.ranks = ps->running ? atp_ps_joined(ps) : pending_ranks(ps),
+	};
+	struct atp_pkt pkt = {
+		.type = out->type,
+		.fanin0 = ps->params.workers,
+		.cap = ATP_NO_CAP,
+		.job = ps->params.job,
+		.epoch = out->epoch,
+		.seq = out->seq,
+		.bitmap0 = 1U << rank,
+	};
+
+	if (out->type == ATP_TYPE_ABORT) {
+		ctl.reason = out->reason;
+		ctl.ranks = out->blame;
+	} else if (out->type == ATP_TYPE_STATUS) {
+		pkt.bitmap0 = atp_ps_cell(ps, out->seq)->bitmap;
+	}
+	return atp_ctl_write(buf, &pkt, &ctl);
+}

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A worker's queue of chunks, what it sends and what a parameter packet does
+ * (Documentation/protocol.rst, Worker; paper 3.6).  What is lost and when is
+ * in worker_loss.c.
+ */
+#include "quantise.h"
+#include "worker_priv.h"
+
+void atp_worker_init(struct atp_worker *w, const struct atp_params *params,
+		     u32 rank, u32 epoch, struct atp_frag *frags)
+{
+	u32 i;
+
+	memset(w, 0, sizeof(*w));
+	w->params = *params;
+	w->rank = rank;
+	w->epoch = epoch;
+	w->frags = frags;
+	w->oldest = ATP_NO_SLOT;
+	w->newest = ATP_NO_SLOT;
+	/* so that no transmission is before those that were answered */
+	w->txno = 1;
+	atp_cong_init(&w->cong, params->fragment, params->window);
+	atp_rtt_init(&w->rtt);
+
+	memset(frags, 0, params->window * sizeof(*frags));
+	for (i = 0; i < params->window; i++)
+		frags[i].index = atp_index_hash(params->job, epoch, i);
+}
+
+bool atp_worker_push(struct atp_worker *w, struct atp_chunk *chunk)
+{
+	u32 lanes = atp_lanes(&w->params);
+	u32 frags = (chunk->elements - 1) / lanes + 1;
+
+	if ((u64)(w->end - w->una) + frags > S32_MAX)
+		return false;
+
+	chunk->next = NULL;
+	chunk->first = w->end;
+	chunk->frags = frags;
+	chunk->done = 0;
+	chunk->overflow = false;
+
+	if (w->tail)
+		w->tail->next = chunk;
+	else
+		w->head = chunk;
+	w->tail = chunk;
+	if (!w->unsent)
+		w->unsent = chunk;
+	w->end += frags;
+	return true;
+}
+
+bool atp_worker_readable(const struct atp_worker *w)
+{
+	return w->head && w->head->done == w->head->frags;
+}
+
+struct atp_chunk *atp_worker_pop(struct atp_worker *w)
+{
+	struct atp_chunk *chunk = w->head;
+
+	if (!atp_worker_readable(w))
+		return NULL;
+	w->head = chunk->next;
+	if (!w->head)
+		w->tail = NULL;
+	chunk->next = NULL;
+	return chunk;
+}
+
+bool atp_worker_next(const struct atp_worker *w, u32 *seq)
+{
+	bool room = w->inflight < atp_cong_window(&w->cong);
+	u32 s;
+
+	if (w->lost && !room) {
+		/* The oldest holds up the window: it waits for nothing. */
+		*seq = w->una;
+		return atp_frag(w, w->una)->state & ATP_FRAG_LOST;
+	}
+	if (w->lost) {
+		for (s = w->rtx; s != w->nxt; s++) {
+			if (!(atp_frag(w, s)->state & ATP_FRAG_LOST))
+				continue;
+			*seq = s;
+			return true;
+		}
+	}
+	*seq = w->nxt;
+	return room && w->nxt != w->end && w->nxt - w->una < w->params.window;
+}
+
+static struct atp_chunk *chunk_of(const struct atp_worker *w, u32 seq)
+{
+	return seq == w->nxt ? w->unsent : atp_frag(w, seq)->chunk;
+}
+
+u32 atp_worker_len(const struct atp_worker *w, u32 seq)
+{
+	u32 lanes = atp_frag_lanes(w, chunk_of(w, seq), seq);
+
+	return ATP_HDR_LEN + ATP_PAYLOAD_LEN(lanes);
+}
+
+static void set_raw(struct atp_worker *w, struct atp_frag *f)
+{
+	if (!(f->state & ATP_FRAG_RAW))
+		w->stats.raw++;
+	f->state |= ATP_FRAG_RAW;
+}
+
+static void write_lanes(struct atp_worker *w, const struct atp_chunk *chunk,
+			u32 seq, u8 *wire)
+{
+	const u32 *data = chunk->data + atp_frag_offset(w, chunk, seq);
+	u32 n = atp_frag_lanes(w, chunk, seq);
+	struct atp_frag *f = atp_frag(w, seq);
+	u32 i;
+
+	if (n & 1)
+		put_unaligned_le32(0, wire + 4 * n);
+
+	if (chunk->dtype == ATP_FLOAT32 && !(f->state & ATP_FRAG_RAW)) {
+		if (atp_quantise_lanes(wire, data, n, w->params.scale))
+			return;
+		/* A lane that no switch can add: as pushed (paper 3.8) */
+		set_raw(w, f);
+	}
+	for (i = 0; i < n; i++)
+		put_unaligned_le32(data[i], wire + 4 * i);
+}
+
+/* The next new fragment takes the slot that its predecessor a window earlier
+ * has left, and its index.
+ */
+static void send_new(struct atp_worker *w)
+{
+	struct atp_frag *f = atp_frag(w, w->nxt);
+
+	f->chunk = w->unsent;
+	f->state = ATP_FRAG_SENT;
+	w->stats.sent++;
+	w->nxt++;
+	if (w->nxt == w->unsent->first + w->unsent->frags)
+		w->unsent = w->unsent->next;
+}
+
+static void send_again(struct atp_worker *w, u32 seq)
+{
+	struct atp_frag *f = atp_frag(w, seq);
+
+	f->state &= ~ATP_FRAG_LOST;
+	f->state |= ATP_FRAG_RESENT;
+	w->stats.resent++;
+	w->lost--;
+	/* atp_worker_next() names the first */
+	w->rtx = seq + 1;
+}
+
+u32 atp_worker_build(struct atp_worker *w, u32 seq, u64 now, void *buf)
+{
+	const struct atp_chunk *chunk = chunk_of(w, seq);
+	struct atp_frag *f = atp_frag(w, seq);
+	struct atp_pkt pkt = {
+		.type = ATP_TYPE_DATA,
+		.dtype = chunk->dtype,
+		.fanin0 = w->params.workers,
+		.elements = atp_frag_lanes(w, chunk, seq),
+		.cap = ATP_NO_CAP,
+		.job = w->params.job,
+		.epoch = w->epoch,
+		.seq = seq,
+		.bitmap0 = 1U << w->rank,
+		.index = f->index,
+	};
+	u32 len;
+
+	if (seq == w->nxt)
+		send_new(w);
+	else
+		send_again(w, seq);
+	f->sent = now;
+	atp_flight_add(w, seq);
+	/* the timer is una's */
+	if (seq == w->una || !w->timer)
+		atp_timer_restart(w, now);
+
+	len = ATP_HDR_LEN + ATP_PAYLOAD_LEN(pkt.elements);
+	write_lanes(w, chunk, seq, (u8 *)buf + ATP_HDR_LEN);
+	if (f->state & ATP_FRAG_RESENT)
+		pkt.flags |= ATP_F_RESEND;
+	if (f->state & ATP_FRAG_RAW)
+		pkt.flags |= ATP_F_RAW;
+	if (seq == chunk->first + chunk->frags - 1)
+		pkt.flags |= ATP_F_LAST;
+	atp_pkt_write_hdr(buf, &pkt);
+	return len;
+}
+
+/* The PS asks for the values as they were pushed (paper 3.8). */
+static enum atp_drop rx_raw_request(struct atp_worker *w, u64 now, u32 seq)
+{
+	struct atp_frag *f = atp_frag(w, seq);
+
+	/* Asked for again while they are on their way */
+	if ((f->state & ATP_FRAG_RAW) &&
+	    (f->state & ATP_FRAG_LOST || now - f->sent < w->rtt.rto))
+		return ATP_DROP_DUPLICATE;
+
+	set_raw(w, f);
+	if (!(f->state & ATP_FRAG_LOST))
+		atp_mark_lost(w, seq);
+	return ATP_OK;
+}
+
+static void read_lanes(const struct atp_worker *w, struct atp_chunk *chunk,
+		       const struct atp_pkt *pkt)
+{
+	u32 *data = chunk->data + atp_frag_offset(w, chunk, pkt->seq);
+	const u8 *wire = pkt->payload;
+	u32 i;
+
+	if (chunk->dtype == ATP_FLOAT32 && !(pkt->flags & ATP_F_RAW)) {
+		atp_dequantise_lanes(data, wire, pkt->elements,
+				     w->params.scale);
+		return;
+	}
+	for (i = 0; i < pkt->elements; i++)
+		data[i] = get_unaligned_le32(wire + 4 * i);
+}
+
+static void advance(struct atp_worker *w, u64 now)
+{
+	u32 una = w->una;
+
+	while (w->una != w->nxt && atp_frag(w, w->una)->state & ATP_FRAG_ACKED)
+		w->una++;
+	if (w->una == una)
+		return;
+
+	if (w->waiting)
+		w->fresh = now;
+	w->waiting = 0;
+	w->asked = false;
+	if (w->lost && atp_before(w->rtx, w->una))
+		w->rtx = w->una;
+	if (w->loss && !atp_before(w->una, w->loss_end))
+		w->loss = false;
+	atp_timer_restart(w, now);
+}
+
+/* Every mark counts, whatever its packet is good for otherwise. */
+static void rx_congestion(struct atp_worker *w, const struct atp_pkt *pkt)
+{
+	atp_cong_cap(&w->cong, pkt->cap);
+	if (pkt->ce || pkt->flags & ATP_F_ECN) {
+		w->stats.ecn++;
+		atp_cong_reduce(&w->cong, pkt->seq, w->nxt);
+	} else if (pkt->elements) {
+		atp_cong_ack(&w->cong);
+	}
+}
+
+static void rx_result(struct atp_worker *w, u64 now, const struct atp_pkt *pkt)
+{
+	struct atp_frag *f = atp_frag(w, pkt->seq);
+	struct atp_chunk *chunk = f->chunk;
+
+	read_lanes(w, chunk, pkt);
+	if (pkt->flags & ATP_F_OVERFLOW)
+		chunk->overflow = true;
+	chunk->done++;
+	if (chunk->done == chunk->frags)
+		w->stats.chunks++;
+
+	/* Its owner is the only one that may give the slot a new index, and
+	 * only once: all workers must use the same one (paper 3.6).
+	 */
+	if (pkt->flags & ATP_F_COLLISION)
+		f->index = pkt->bitmap0;
+
+	/* Answered though it was not sent again since the timeout: that was
+	 * early (RFC 5682 in spirit).
+	 */
+	if (w->loss && f->state & ATP_FRAG_LOST)
+		atp_loss_undo(w);
+	rx_congestion(w, pkt);
+
+	if (!(f->state & (ATP_FRAG_RESENT | ATP_FRAG_RAW)) &&
+	    !w->waiting && f->sent >= w->fresh)
+		atp_rtt_sample(&w->rtt, now - f->sent);
+	/* Expired again and again, and the PS never said that it waits. */
+	if (w->rtt.backoff > 1 && !w->waiting && pkt->seq == w->una)
+		atp_rtt_late(&w->rtt);
+
+	if (f->state & ATP_FRAG_LOST)
+		w->lost--;
+	else
+		atp_flight_del(w, pkt->seq);
+	f->state &= ~ATP_FRAG_LOST;
+	f->state |= ATP_FRAG_ACKED;
+
+	w->rtt.backoff = 0;
+	w->timer = min(w->timer, now + atp_rtt_timeout(&w->rtt));
+	advance(w, now);
+	atp_loss_detect(w, f, now);
+}
+
+static enum atp_drop rx_parameters(struct atp_worker *w, u64 now,
+				   const struct atp_pkt *pkt)
+{
+	const struct atp_frag *f = atp_frag(w, pkt->seq);
+	const struct atp_chunk *chunk;
+
+	if (!(pkt->flags & ATP_F_ACK))
+		return ATP_DROP_FLAGS;
+	if (pkt->fanin0 != w->params.workers)
+		return ATP_DROP_FANIN;
+	if (pkt->seq - w->una >= w->nxt - w->una) {
+		if (!atp_before(pkt->seq, w->una))
+			return ATP_DROP_UNSENT;
+		w->stats.duplicates++;
+		return ATP_DROP_DUPLICATE;
+	}
+	if (f->state & ATP_FRAG_ACKED) {
+		w->stats.duplicates++;
+		return ATP_DROP_DUPLICATE;
+	}
+
+	chunk = f->chunk;
+	if (pkt->dtype != chunk->dtype)
+		return ATP_DROP_DTYPE;
+	if (!pkt->elements) {
+		if (!(pkt->flags & ATP_F_OVERFLOW))
+			return ATP_DROP_ELEMENTS;
+		rx_congestion(w, pkt);
+		return rx_raw_request(w, now, pkt->seq);
+	}
+	if (pkt->elements != atp_frag_lanes(w, chunk, pkt->seq))
+		return ATP_DROP_ELEMENTS;
+	if (pkt->flags & ATP_F_OVERFLOW && pkt->dtype != ATP_INT32)
+		return ATP_DROP_FLAGS;
+	rx_result(w, now, pkt);
+	return ATP_OK;
+}
+
+enum atp_drop atp_worker_rx(struct atp_worker *w, u64 now,
+			    const struct atp_pkt *pkt)
+{
+	if (pkt->job != w->params.job)
+		return ATP_DROP_JOB;
+	if (pkt->epoch != w->epoch)
+		return ATP_DROP_EPOCH;
+	switch (pkt->type) {
+	case ATP_TYPE_DATA:
+		return rx_parameters(w, now, pkt);
+	case ATP_TYPE_STATUS:
+		return atp_worker_status(w, now, pkt);
+	default:
+		return ATP_DROP_TYPE;
+	}
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which of a worker's fragments are lost, and which are only waited for
+ * (Documentation/protocol.rst, Loss; paper 3.7).
+ *
+ * A fragment that was sent is in one of three places:
+ *
+ *	in flight  in the list from oldest to newest, by transmission number
+ *	lost       ATP_FRAG_LOST, to be sent again
+ *	acked      ATP_FRAG_ACKED, its result is there
+ *
+ * una's timer moves all in flight to lost.  What shows that it was early moves
+ * all lost ones back.
+ */
+#include "worker_priv.h"
+
+/* The fragment is on its way: the newest transmission */
+void atp_flight_add(struct atp_worker *w, u32 seq)
+{
+	struct atp_frag *f = atp_frag(w, seq);
+	u32 slot = atp_slot(w, seq);
+
+	f->txno = w->txno++;
+	f->prev = w->newest;
+	f->next = ATP_NO_SLOT;
+	if (w->newest == ATP_NO_SLOT)
+		w->oldest = slot;
+	else
+		w->frags[w->newest].next = slot;
+	w->newest = slot;
+	w->inflight++;
+}
+
+void atp_flight_del(struct atp_worker *w, u32 seq)
+{
+	const struct atp_frag *f = atp_frag(w, seq);
+
+	if (f->prev == ATP_NO_SLOT)
+		w->oldest = f->next;
+	else
+		w->frags[f->prev].next = f->next;
+	if (f->next == ATP_NO_SLOT)
+		w->newest = f->prev;
+	else
+		w->frags[f->next].prev = f->prev;
+	w->inflight--;
+}
+
+/* From in flight to lost */
+void atp_mark_lost(struct atp_worker *w, u32 seq)
+{
+	atp_flight_del(w, seq);
+	atp_frag(w, seq)->state |= ATP_FRAG_LOST;
+	if (!w->lost || atp_before(seq, w->rtx))
+		w->rtx = seq;
+	w->lost++;
+}
+
+/* Remember the three highest transmission numbers that were answered: all that
+ * is in flight from before the third is lost, and nothing else.
+ */
+static void answer(struct atp_worker *w, u32 txno)
+{
+	int i;
+
+	for (i = 0; i < ATP_DUP_THRESH; i++)
+		if (atp_before(w->answered[i], txno))
+			swap(w->answered[i], txno);
+}
+
+/* Fragment f, no longer in flight, was answered: which ones are lost by that?
+ * Each transmission is judged once, since it leaves the list.
+ */
+void atp_loss_detect(struct atp_worker *w, const struct atp_frag *f, u64 now)
+{
+	u32 third, seq;
+
+	/* An answer that came faster than any before is one to an earlier
+	 * transmission, or peers brought it about; the number of the last says
+	 * nothing then.
+	 */
+	if (f->state & ATP_FRAG_RESENT && now - f->sent < w->rtt.best)
+		return;
+	answer(w, f->txno);
+	third = w->answered[ATP_DUP_THRESH - 1];
+
+	while (w->oldest != ATP_NO_SLOT &&
+	       atp_before(w->frags[w->oldest].txno, third)) {
+		seq = atp_slot_seq(w, w->oldest);
+		atp_mark_lost(w, seq);
+		w->stats.fast_retransmits++;
+		/* What the PS has and waits with for others is due again if a
+		 * switch holds the others' (3.6, stalled aggregation), but it
+		 * is no sign of congestion.
+		 */
+		if (seq != w->una || !w->waiting)
+			atp_cong_reduce(&w->cong, seq, w->nxt);
+	}
+}
+
+/* The timeout was spurious: the window is what it was, and what counts as lost
+ * since is on its way.  With new transmission numbers, since the order of the
+ * old ones was lost; so answers to later ones may still show a true loss.
+ * Values that the PS has asked for are due anyway.
+ */
+void atp_loss_undo(struct atp_worker *w)
+{
+	struct atp_frag *f;
+	u32 seq;
+
+	for (seq = w->rtx; w->lost && seq != w->nxt; seq++) {
+		f = atp_frag(w, seq);
+		if ((f->state & (ATP_FRAG_LOST | ATP_FRAG_RAW)) !=
+		    ATP_FRAG_LOST)
+			continue;
+		f->state &= ~ATP_FRAG_LOST;
+		w->lost--;
+		atp_flight_add(w, seq);
+	}
+	atp_cong_undo(&w->cong);
+	w->loss = false;
+	w->stats.spurious++;
+}
+
+void atp_timer_restart(struct atp_worker *w, u64 now)
+{
+	w->timer = w->una == w->nxt ? 0 : now + atp_rtt_timeout(&w->rtt);
+}
+
+u64 atp_worker_deadline(const struct atp_worker *w)
+{
+	return w->timer ?: U64_MAX;
+}
+
+void atp_worker_timeout(struct atp_worker *w, u64 now)
+{
+	const struct atp_frag *f = atp_frag(w, w->una);
+
+	if (!w->timer || now < w->timer)
+		return;
+	/* It is due already, the caller could not send it yet. */
+	if (f->state & ATP_FRAG_LOST) {
+		atp_timer_restart(w, now);
+		return;
+	}
+
+	if (w->waiting) {
+		/* Peers are late.  Ask for news with the oldest alone. */
+		atp_mark_lost(w, w->una);
+	} else {
+		w->stats.timeouts++;
+		/* The window falls once for all timeouts in a row. */
+		if (!w->rtt.backoff)
+			atp_cong_timeout(&w->cong, w->nxt);
+		w->loss = true;
+		w->loss_end = w->nxt;
+		/* what all workers need to recover is no round trip */
+		w->fresh = now;
+		while (w->oldest != ATP_NO_SLOT)
+			atp_mark_lost(w, atp_slot_seq(w, w->oldest));
+	}
+	w->asked = false;
+	w->rtt.backoff++;
+	atp_timer_restart(w, now);
+}
+
+/* The PS holds a fragment that was sent again, and not all workers are in it.
+ * Only una's matters: it is what the timer and the window wait for.
+ */
+enum atp_drop atp_worker_status(struct atp_worker *w, u64 now,
+				const struct atp_pkt *pkt)
+{
+	u32 missing = atp_all_ranks(&w->params) & ~pkt->bitmap0;
+	const struct atp_frag *f = atp_frag(w, pkt->seq);
+
+	if (pkt->bitmap0 & ~atp_all_ranks(&w->params))
+		return ATP_DROP_BITMAP;
+	if (atp_before(pkt->seq, w->una))
+		return ATP_DROP_OLD;
+	if (pkt->seq - w->una >= w->nxt - w->una)
+		return ATP_DROP_UNSENT;
+	if (f->state & ATP_FRAG_ACKED)
+		return ATP_DROP_DUPLICATE;
+	if (pkt->seq != w->una)
+		return ATP_OK;
+
+	if (!(missing & (1U << w->rank))) {
+		/* A round trip in which no peer had a part; sent again once */
+		if (w->rtt.backoff == 1)
+			atp_rtt_sample(&w->rtt, now - f->sent);
+		/* As long as they are coming, ask as often as at first. */
+		if (w->waiting & ~missing) {
+			w->rtt.backoff = 0;
+			atp_timer_restart(w, now);
+		}
+		w->waiting = missing;
+		if (w->loss)
+			atp_loss_undo(w);
+		return ATP_OK;
+	}
+
+	/* Mine was lost, or in a sum that the PS could not use.  This may be
+	 * the answer to an earlier transmission, so not within a round trip of
+	 * the last one, and once per expiry: the PS may have reasons.
+	 */
+	w->waiting = 0;
+	if (f->state & ATP_FRAG_LOST || w->asked ||
+	    now - f->sent < (w->rtt.best ?: w->rtt.rto))
+		return ATP_OK;
+	w->asked = true;
+	atp_mark_lost(w, pkt->seq);
+	return ATP_OK;
+}

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Jobs: the table of a namespace, who may join, which sockets have. */
+#include <linux/cred.h>
+#include <linux/jhash.h>
+#include <linux/mm.h>
+#include <linux/rculist.h>
+#include "atp.h"
+
+static struct hlist_head *atp_job_bucket(struct atp_net *an, u32 id)
+{
+	return &an->jobs[jhash_1word(id, an->salt) % ATP_JOB_HASH];
+}
+
+/* Context: RCU read lock; the job stays until it is released. */
+struct atp_job *atp_job_find(struct atp_net *an, u32 id)
+{
+	struct atp_job *job;
+
+	hlist_for_each_entry_rcu(job, atp_job_bucket(an, id), node,
+				 lockdep_is_held(&an->lock))
+		if (job->params.job == id)
+			return job;
+	return NULL;
+}
+
+/* Return: the job with a reference, or NULL. */
+struct atp_job *atp_job_get(struct atp_net *an, u32 id)
+{
+	struct atp_job *job;
+
+	rcu_read_lock();
+	job = atp_job_find(an, id);
+	if (job && !refcount_inc_not_zero(&job->ref))
+		job = NULL;
+	rcu_read_unlock();
+	return job;
+}
+
+static void atp_job_free_rcu(struct rcu_head *rcu)
+{
+	struct atp_job *job = container_of(rcu, struct atp_job, rcu);
+
+	atp_ps_free(job);
+	free_percpu(job->mib);
+	kfree(job);
+}
+
+void atp_job_put(struct atp_job *job)
+{
+	if (refcount_dec_and_test(&job->ref))
+		call_rcu(&job->rcu, atp_job_free_rcu);
+}
+
+struct atp_job *atp_job_alloc(struct net *net, u32 id)
+{
+	struct atp_job *job;
+
+	job = kzalloc(sizeof(*job), GFP_KERNEL_ACCOUNT);
+	if (!job)
+		return NULL;
+	job->mib = alloc_percpu_gfp(struct atp_mib, GFP_KERNEL_ACCOUNT);
+	if (!job->mib) {
+		kfree(job);
+		return NULL;
+	}
+	refcount_set(&job->ref, 1);
+	spin_lock_init(&job->lock);
+	job->net = net;
+	job->params.job = id;
+	job->uid = INVALID_UID;
+	job->gid = INVALID_GID;
+	return job;
+}
+
+/* What is this host for the job, and which ranks share an address? */
+static void atp_job_place(struct atp_job *job)
+{
+	u32 a, b;
+
+	if (atp_addr_local(job->net, &job->ps_addr))
+		job->role |= ATP_ROLE_PS;
+	for (a = 0; a < job->params.workers; a++) {
+		if (atp_addr_local(job->net, &job->addr[a]))
+			job->role |= ATP_ROLE_WORKER;
+		for (b = 0; b < job->params.workers; b++)
+			if (ipv6_addr_equal(&job->addr[a], &job->addr[b]))
+				job->alias[a] |= BIT(b);
+	}
+}
+
+/* Bytes of all PS of the host */
+static atomic64_t atp_ps_mem_all = ATOMIC64_INIT(0);
+
+static u64 atp_ps_mem_limit(u32 share)
+{
+	return (u64)(totalram_pages() / share) << PAGE_SHIFT;
+}
+
+static int atp_job_start_ps(struct atp_net *an, struct atp_job *job,
+			    struct netlink_ext_ack *extack)
+{
+	u64 need = atp_ps_mem(&job->params);
+	int err;
+
+	if (an->ps_mem + need > atp_ps_mem_limit(ATP_PS_MEM_SHARE)) {
+		NL_SET_ERR_MSG(extack,
+			       "memory for PS in this namespace is used up");
+		return -ENOSPC;
+	}
+	if (atomic64_add_return(need, &atp_ps_mem_all) >
+	    atp_ps_mem_limit(ATP_PS_MEM_ALL)) {
+		NL_SET_ERR_MSG(extack,
+			       "memory for PS on this host is used up");
+		err = -ENOSPC;
+		goto uncharge;
+	}
+	err = atp_ps_start(job);
+	if (err) {
+		NL_SET_ERR_MSG(extack, "no memory for the PS");
+		goto uncharge;
+	}
+	an->ps_mem += need;
+	return 0;
+
+uncharge:
+	atomic64_sub(need, &atp_ps_mem_all);
+	return err;
+}
+
+/**
+ * atp_job_add() - enter a job into the table
+ * @net: namespace
+ * @job: from atp_job_alloc(), addresses and parameters filled in; the table
+ *	has the caller's reference on success
+ * @extack: where refusals are explained
+ *
+ * Context: process, takes atp_net.lock.
+ * Return: 0 or a negative errno; the caller still owns @job then.
+ */
+int atp_job_add(struct net *net, struct atp_job *job,
+		struct netlink_ext_ack *extack)
+{
+	struct atp_net *an = atp_pernet(net);
+	int err;
+
+	atp_job_place(job);
+	if (!job->role) {
+		NL_SET_ERR_MSG(extack,
+			       "neither the PS nor a worker has a local address");
+		return -EADDRNOTAVAIL;
+	}
+
+	mutex_lock(&an->lock);
+	err = -EEXIST;
+	if (atp_job_find(an, job->params.job)) {
+		NL_SET_ERR_MSG(extack, "a job with this ID exists");
+		goto unlock;
+	}
+	err = -ENOSPC;
+	if (an->njobs >= ATP_MAX_JOBS) {
+		NL_SET_ERR_MSG(extack, "too many jobs in this namespace");
+		goto unlock;
+	}
+	if (!an->njobs) {
+		err = atp_udp_open(net);
+		if (err) {
+			NL_SET_ERR_MSG(extack, "cannot open the UDP port");
+			goto unlock;
+		}
+	}
+	if (job->role & ATP_ROLE_PS) {
+		err = atp_job_start_ps(an, job, extack);
+		if (err)
+			goto close;
+	}
+	hlist_add_head_rcu(&job->node, atp_job_bucket(an, job->params.job));
+	an->njobs++;
+	an->seq++;
+	err = 0;
+	goto unlock;
+
+close:
+	if (!an->njobs)
+		atp_udp_close(net);
+unlock:
+	mutex_unlock(&an->lock);
+	return err;
+}
+
+/* End the run of every local worker socket. */
+static void atp_job_fail_sockets(struct atp_job *job)
+{
+	struct sock *sk;
+	u32 rank;
+
+	for (rank = 0; rank < job->params.workers; rank++) {
+		spin_lock_bh(&job->lock);
+		WRITE_ONCE(job->dead, true);
+		sk = rcu_dereference_protected(job->socks[rank],
+					       lockdep_is_held(&job->lock));
+		if (sk)
+			sock_hold(sk);
+		spin_unlock_bh(&job->lock);
+		if (!sk)
+			continue;
+		lock_sock(sk);
+		atp_sk_fail(sk, ATP_REASON_REMOVED, 0);
+		release_sock(sk);
+		sock_put(sk);
+	}
+}
+
+/* No packet finds it any more, after a grace period. */
+static void atp_job_unlink(struct atp_net *an, struct atp_job *job)
+{
+	lockdep_assert_held(&an->lock);
+
+	hlist_del_rcu(&job->node);
+	an->njobs--;
+	an->seq++;
+}
+
+/* End its run.  Context: a grace period after atp_job_unlink(). */
+static void atp_job_end(struct atp_net *an, struct atp_job *job)
+{
+	lockdep_assert_held(&an->lock);
+
+	if (job->ps) {
+		atp_ps_shutdown(job);
+		an->ps_mem -= job->ps->mem_size;
+		atomic64_sub(job->ps->mem_size, &atp_ps_mem_all);
+	}
+	atp_job_fail_sockets(job);
+	atp_job_put(job);
+}
+
+int atp_job_del(struct net *net, u32 id, struct netlink_ext_ack *extack)
+{
+	struct atp_net *an = atp_pernet(net);
+	struct atp_job *job;
+	int err = -ENOENT;
+
+	mutex_lock(&an->lock);
+	job = atp_job_find(an, id);
+	if (job) {
+		atp_job_unlink(an, job);
+		synchronize_rcu();
+		atp_job_end(an, job);
+		if (!an->njobs)
+			atp_udp_close(net);
+		err = 0;
+	} else {
+		NL_SET_ERR_MSG(extack, "no job with this ID");
+	}
+	mutex_unlock(&an->lock);
+	return err;
+}
+
+void atp_job_del_all(struct net *net)
+{
+	struct atp_net *an = atp_pernet(net);
+	struct hlist_node *next;
+	struct atp_job *job;
+	struct atp_job *tmp;
+	LIST_HEAD(gone);
+	int i;
+
+	mutex_lock(&an->lock);
+	for (i = 0; i < ATP_JOB_HASH; i++) {
+		hlist_for_each_entry_safe(job, next, &an->jobs[i], node) {
+			atp_job_unlink(an, job);
+			list_add_tail(&job->gone, &gone);
+		}
+	}
+	if (!list_empty(&gone)) {
+		synchronize_rcu();
+		list_for_each_entry_safe(job, tmp, &gone, gone)
+			atp_job_end(an, job);
+		atp_udp_close(net);
+	}
+	mutex_unlock(&an->lock);
+}
+
+/* For the PS at once, for a worker socket from its next join on. */
+void atp_job_set_timeout(struct atp_job *job, u32 ms)
+{
+	u64 timeout = (u64)ms * NSEC_PER_MSEC;
+
+	WRITE_ONCE(job->params.timeout, timeout);
+	if (job->ps)
+		atp_ps_set_timeout(job->ps, timeout);
+}
+
+/* Make @sk the socket of @rank.  Context: socket lock held. */
+int atp_job_attach(struct atp_job *job, struct sock *sk, u32 rank)
+{
+	int err = 0;
+
+	spin_lock_bh(&job->lock);
+	if (job->dead)
+		err = -ENOENT;
+	else if (rcu_access_pointer(job->socks[rank]))
+		err = -EADDRINUSE;
+	else
+		rcu_assign_pointer(job->socks[rank], sk);
+	spin_unlock_bh(&job->lock);
+	return err;
+}
+
+void atp_job_detach(struct atp_job *job, struct sock *sk, u32 rank)
+{
+	spin_lock_bh(&job->lock);
+	if (rcu_access_pointer(job->socks[rank]) == sk)
+		RCU_INIT_POINTER(job->socks[rank], NULL);
+	spin_unlock_bh(&job->lock);
+}
+
+/* Whom the operator let in, or who could let himself in. */
+bool atp_job_may_join(const struct atp_job *job, const struct net *net)
+{
+	kuid_t uid = READ_ONCE(job->uid);
+	kgid_t gid = READ_ONCE(job->gid);
+
+	if (uid_valid(uid) && uid_eq(uid, current_euid()))
+		return true;
+	if (gid_valid(gid) && in_egroup_p(gid))
+		return true;
+	return ns_capable(net->user_ns, CAP_NET_ADMIN);
+}
+
+/* Ranks that have this address; zero for a stranger. */
+u32 atp_job_ranks_of(const struct atp_job *job, const struct in6_addr *addr)
+{
+	u32 rank;
+
+	for (rank = 0; rank < job->params.workers; rank++)
+		if (ipv6_addr_equal(&job->addr[rank], addr))
+			return job->alias[rank];
+	return 0;
+}

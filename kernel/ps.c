@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The PS of a job between its engine and Linux.
+ *
+ * Packets come in softirq, the timer is soft; both take the lock, let the
+ * engine decide and build what it wants sent.  A tasklet sends it, in bursts
+ * where consecutive packets go the same way.
+ */
+#include <linux/mm.h>
+#include <linux/random.h>
+#include <linux/udp.h>
+#include "atp.h"
+#include "trace.h"
+
+#define ATP_PS_BURST_BYTES	60000
+
+/**
+ * struct atp_ps_burst - control block of a burst in atp_ps_host.out
+ * @rank: whose address it goes to
+ * @mcast: for a switch to multiply
+ * @gso_size: length of its packets
+ * @last: length of its last packet, which may be shorter
+ * @n: packets
+ */
+struct atp_ps_burst {
+	u32	rank;
+	bool	mcast;
+	u32	gso_size;
+	u32	last;
+	u32	n;
+};
+
+static struct atp_ps_burst *atp_ps_burst(struct sk_buff *skb)
+{
+	BUILD_BUG_ON(sizeof(struct atp_ps_burst) > sizeof(skb->cb));
+	return (struct atp_ps_burst *)skb->cb;
+}
+
+static void atp_ps_fold(struct atp_job *job)
+{
+	const u64 *now = (const u64 *)&job->ps->engine.stats;
+	u64 *then = (u64 *)&job->ps->folded;
+	int i;
+
+	BUILD_BUG_ON(sizeof(job->ps->folded) / sizeof(u64) !=
+		     ATP_MIB_IN_PACKETS - ATP_MIB_SWITCH_FRAGS);
+	for (i = 0; i < sizeof(job->ps->folded) / sizeof(u64); i++) {
+		if (now[i] == then[i])
+			continue;
+		atp_count(job->net, job, ATP_MIB_SWITCH_FRAGS + i,
+			  now[i] - then[i]);
+		then[i] = now[i];
+	}
+}
+
+/* The burst that waits last, if one more packet may join it. */
+static struct sk_buff *atp_ps_open_burst(struct atp_ps_host *ps, u32 len,
+					 u32 rank, bool mcast)
+{
+	struct sk_buff *skb = skb_peek_tail(&ps->out);
+	struct atp_ps_burst *b;
+
+	if (!skb)
+		return NULL;
+	b = atp_ps_burst(skb);
+	if (b->rank != rank || b->mcast != mcast || b->last != b->gso_size ||
+	    len > b->gso_size || b->n == UDP_MAX_SEGMENTS ||
+	    skb->len + len > ATP_PS_BURST_BYTES)
+		return NULL;
+	return skb;
+}
+
+static void atp_ps_build_one(struct atp_job *job, const struct atp_ps_out *out,
+			     u32 rank, bool mcast)
+{
+	struct atp_ps_host *ps = job->ps;
+	u32 len = atp_ps_len(&ps->engine, out);
+	struct sk_buff *skb, *fresh = NULL;
+	struct atp_ps_burst *b;
+	void *data = NULL;
+	u32 room = 1;
+
+	lockdep_assert_held(&ps->lock);
+
+	skb = atp_ps_open_burst(ps, len, rank, mcast);
+	if (skb)
+		data = atp_burst_room(skb, len, &room);
+	if (!data) {
+		fresh = atp_alloc_burst(GFP_ATOMIC);
+		if (fresh)
+			data = atp_burst_room(fresh, len, &room);
+		skb = fresh;
+	}
+	if (!data) {
+		kfree_skb(fresh);
+		atp_count(job->net, job, ATP_MIB_OUT_NOMEM, 1);
+		return;
+	}
+	atp_ps_build(&ps->engine, out, rank, mcast, data);
+	atp_burst_add(skb, len);
+	b = atp_ps_burst(skb);
+	if (fresh) {
+		b->rank = rank;
+		b->mcast = mcast;
+		b->gso_size = len;
+		b->n = 0;
+		__skb_queue_tail(&ps->out, skb);
+	}
+	b->last = len;
+	b->n++;
+}
+
+/* Data has the same content for all ranks of a host, which gets one copy. */
+static void atp_ps_build_out(struct atp_job *job, const struct atp_ps_out *out)
+{
+	u32 ranks = out->ranks;
+	u32 rank;
+
+	if (!out->type)
+		return;
+	if (out->mcast)
+		atp_ps_build_one(job, out, out->mcast_rank, true);
+	while (ranks) {
+		rank = __ffs(ranks);
+		atp_ps_build_one(job, out, rank, false);
+		if (out->type == ATP_TYPE_DATA)
+			ranks &= ~job->alias[rank];
+		ranks &= ~BIT(rank);
+	}
+}
+
+/* When others have waited for half the timeout, or U64_MAX; @waiting: whom for.
+ * Once per fragment.
+ */
+static u64 atp_ps_stall(struct atp_ps_host *ps, u32 *waiting)
+{
+	u64 since;
+
+	*waiting = atp_ps_waiting(&ps->engine, &since);
+	if (!*waiting || ps->stalled == ps->engine.frontier + 1)
+		return U64_MAX;
+	return since + ps->engine.params.timeout / 2;
+}
+
+static void atp_ps_arm(struct atp_ps_host *ps)
+{
+	u64 when = atp_ps_deadline(&ps->engine);
+	u32 waiting;
+
+	lockdep_assert_held(&ps->lock);
+
+	when = min(when, atp_ps_stall(ps, &waiting));
+
+	if (ps->stopped || when == U64_MAX || (ps->armed && ps->armed <= when))
+		return;
+	ps->armed = when;
+	hrtimer_start(&ps->timer, ns_to_ktime(when), HRTIMER_MODE_ABS_SOFT);
+}
+
+static void atp_ps_events(struct atp_job *job, const struct atp_ps_out *out)
+{
+	u32 id = job->params.job;
+
+	if (out->events & ATP_PS_EV_COMPLETE)
+		trace_atp_complete(job->net, id, job->ps->engine.epoch,
+				   out->seq);
+	if (out->events & ATP_PS_EV_RAW)
+		trace_atp_fallback(job->net, id, job->ps->engine.epoch,
+				   out->seq);
+	if (out->events & ATP_PS_EV_RUN) {
+		job->ps->stalled = 0;
+		atp_event(job->net, ATP_EVENT_JOINED, id, out->epoch, 0,
+			  atp_all_ranks(&job->params), 0, U32_MAX, GFP_ATOMIC);
+	}
+	if (out->events & ATP_PS_EV_ENDED)
+		atp_event(job->net, ATP_EVENT_ENDED, id, out->epoch,
+			  out->reason, out->blame, job->ps->engine.frontier,
+			  U32_MAX, GFP_ATOMIC);
+}
+
+/* Carry out what the engine wants. */
+static void atp_ps_act(struct atp_job *job, const struct atp_ps_out *out)
+{
+	lockdep_assert_held(&job->ps->lock);
+
+	atp_ps_build_out(job, out);
+	atp_ps_events(job, out);
+	atp_ps_fold(job);
+	atp_ps_arm(job->ps);
+	if (!skb_queue_empty(&job->ps->out))
+		tasklet_schedule(&job->ps->tasklet);
+}
+
+/* Parameter packets no longer fit the path to these ranks, and never will. */
+static void atp_ps_mtu(struct atp_job *job, u32 ranks)
+{
+	struct atp_ps_host *ps = job->ps;
+	struct atp_ps_out out;
+
+	spin_lock(&ps->lock);
+	if (!ps->stopped) {
+		atp_ps_fail(&ps->engine, ktime_get_ns(), ATP_REASON_MTU, ranks,
+			    &out);
+		atp_ps_act(job, &out);
+	}
+	spin_unlock(&ps->lock);
+}
+
+/* Send what was built.  Gradients of several workers come in on several CPUs;
+ * a tasklet runs on one at a time, so parameter packets leave in the order in
+ * which fragments were completed: out of order they look like losses.
+ */
+static void atp_ps_send(struct tasklet_struct *t)
+{
+	struct atp_ps_host *ps = from_tasklet(ps, t, tasklet);
+	struct atp_job *job = ps->job;
+	struct atp_ps_burst b;
+	struct sk_buff_head list;
+	struct sk_buff *skb;
+	u32 too_big = 0;
+
+	__skb_queue_head_init(&list);
+	spin_lock(&ps->lock);
+	skb_queue_splice_tail_init(&ps->out, &list);
+	spin_unlock(&ps->lock);
+
+	while ((skb = __skb_dequeue(&list))) {
+		b = *atp_ps_burst(skb);
+		memset(skb->cb, 0, sizeof(skb->cb));
+		if (b.mcast)
+			atp_count(job->net, job, ATP_MIB_OUT_MULTICAST, b.n);
+		if (atp_xmit(job, skb, b.n > 1 ? b.gso_size : 0, &job->ps_addr,
+			     &job->addr[b.rank],
+			     &ps->dst[b.rank]) == -EMSGSIZE)
+			too_big |= job->alias[b.rank];
+	}
+	if (too_big)
+		atp_ps_mtu(job, too_big);
+}
+
+/* Context: softirq under RCU.  @sender: ranks that have the source address. */
+void atp_ps_receive(struct atp_job *job, struct sk_buff *skb, u32 sender)
+{
+	struct atp_ps_host *ps = job->ps;
+	struct atp_ps_out out = {};
+	enum atp_drop reason;
+
+	spin_lock(&ps->lock);
+	reason = atp_ps_rx(&ps->engine, ktime_get_ns(), atp_skb_pkt(skb),
+			   sender, &out);
+	atp_ps_act(job, &out);
+	spin_unlock(&ps->lock);
+
+	if (reason)
+		atp_drop(job->net, job, skb, reason);
+	else
+		consume_skb(skb);
+}
+
+static void atp_ps_check_stall(struct atp_job *job, u64 now)
+{
+	struct atp_ps_host *ps = job->ps;
+	u32 waiting;
+
+	if (now < atp_ps_stall(ps, &waiting))
+		return;
+	ps->stalled = ps->engine.frontier + 1;
+	atp_event(job->net, ATP_EVENT_STALLED, job->params.job,
+		  ps->engine.epoch, 0, waiting, ps->engine.frontier, U32_MAX,
+		  GFP_ATOMIC);
+}
+
+static enum hrtimer_restart atp_ps_timer(struct hrtimer *timer)
+{
+	struct atp_ps_host *ps = container_of(timer, struct atp_ps_host, timer);
+	struct atp_job *job = ps->job;
+	struct atp_ps_out out = {};
+	u64 now = ktime_get_ns();
+
+	spin_lock(&ps->lock);
+	ps->armed = 0;
+	if (!ps->stopped) {
+		atp_ps_timeout(&ps->engine, now, &out);
+		atp_ps_check_stall(job, now);
+		atp_ps_act(job, &out);
+	}
+	spin_unlock(&ps->lock);
+	return HRTIMER_NORESTART;
+}
+
+/* Context: process; the job is not in the table yet. */
+int atp_ps_start(struct atp_job *job)
+{
+	struct atp_ps_host *ps;
+	u32 rank;
+	int err;
+
+	ps = kzalloc(sizeof(*ps), GFP_KERNEL_ACCOUNT);
+	if (!ps)
+		return -ENOMEM;
+	job->ps = ps;
+	ps->job = job;
+	spin_lock_init(&ps->lock);
+	__skb_queue_head_init(&ps->out);
+	tasklet_setup(&ps->tasklet, atp_ps_send);
+	hrtimer_init(&ps->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	ps->timer.function = atp_ps_timer;
+	ps->mem_size = atp_ps_mem(&job->params);
+	ps->mem = kvzalloc(ps->mem_size, GFP_KERNEL_ACCOUNT);
+	err = ps->mem ? 0 : -ENOMEM;
+	for (rank = 0; !err && rank < job->params.workers; rank++)
+		err = dst_cache_init(&ps->dst[rank], GFP_KERNEL_ACCOUNT);
+	if (err) {
+		atp_ps_free(job);
+		return err;
+	}
+	atp_ps_init(&ps->engine, &job->params, get_random_u32(), ps->mem);
+	return 0;
+}
+
+void atp_ps_set_timeout(struct atp_ps_host *ps, u64 timeout)
+{
+	spin_lock_bh(&ps->lock);
+	ps->engine.params.timeout = timeout;
+	atp_ps_arm(ps);
+	spin_unlock_bh(&ps->lock);
+}
+
+/* End the run and the timer.  Context: process; no packet finds the job. */
+void atp_ps_shutdown(struct atp_job *job)
+{
+	struct atp_ps_host *ps = job->ps;
+	struct atp_ps_out out = {};
+	u32 rank;
+
+	spin_lock_bh(&ps->lock);
+	atp_ps_stop(&ps->engine, &out);
+	ps->stopped = true;
+	atp_ps_act(job, &out);
+	spin_unlock_bh(&ps->lock);
+	hrtimer_cancel(&ps->timer);
+	/* waits until the last packets are out */
+	tasklet_kill(&ps->tasklet);
+	/* the namespace's routes may be gone when the job is freed */
+	for (rank = 0; rank < job->params.workers; rank++)
+		dst_cache_reset_now(&ps->dst[rank]);
+}
+
+/* Context: any; the timer is off and no reader is left. */
+void atp_ps_free(struct atp_job *job)
+{
+	struct atp_ps_host *ps = job->ps;
+	u32 rank;
+
+	if (!ps)
+		return;
+	for (rank = 0; rank < job->params.workers; rank++)
+		dst_cache_destroy(&ps->dst[rank]);
+	kvfree(ps->mem);
+	kfree(ps);
+	job->ps = NULL;
+}

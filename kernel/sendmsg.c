@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pushing: one sendmsg() is one chunk.  Its bytes are copied once, into memory
+ * that is charged to the socket until the result has been pulled; fragments are
+ * built from there for every transmission, and the result is written there.
+ *
+ * The copy is made without the socket lock: user memory may take as long as it
+ * likes to appear, and packets and other tasks must not wait for it.
+ */
+#include <linux/mm.h>
+#include <linux/uio.h>
+#include "atp.h"
+
+/* What a chunk costs the socket. */
+static u32 atp_chunk_cost(u32 len)
+{
+	return len + sizeof(struct atp_push);
+}
+
+/* Bytes that may still be pushed.  Context: any, without lock it is a hint. */
+int atp_sk_space(const struct sock *sk)
+{
+	return READ_ONCE(sk->sk_sndbuf) - READ_ONCE(sk->sk_wmem_queued);
+}
+
+/* Context: socket lock. */
+static void atp_uncharge(struct sock *sk, u32 cost)
+{
+	sk_wmem_queued_add(sk, -cost);
+	sk_mem_uncharge(sk, cost);
+}
+
+/* The socket was charged for it already. */
+static struct atp_push *atp_push_alloc(u32 len, gfp_t gfp)
+{
+	struct atp_push *push;
+
+	push = kzalloc(sizeof(*push), gfp);
+	if (!push)
+		return NULL;
+	push->chunk.data = kvmalloc(len, gfp);
+	if (!push->chunk.data) {
+		kfree(push);
+		return NULL;
+	}
+	push->chunk.elements = len / 4;
+	push->users = 1;
+	return push;
+}
+
+static void atp_push_free(struct atp_push *push)
+{
+	kvfree(push->chunk.data);
+	kfree(push);
+}
+
+/* One user less; the last frees it.  Context: socket lock. */
+void atp_chunk_put(struct sock *sk, struct atp_chunk *chunk)
+{
+	struct atp_push *push = container_of(chunk, struct atp_push, chunk);
+
+	if (--push->users)
+		return;
+	atp_uncharge(sk, atp_chunk_cost(chunk->elements * 4));
+	atp_push_free(push);
+}
+
+/* Also evaluated without the lock, so of single words only. */
+static bool atp_sk_may_push(struct sock *sk, u32 cost)
+{
+	return atp_sk_space(sk) >= (int)cost ||
+	       READ_ONCE(sk->sk_state) != TCP_ESTABLISHED ||
+	       (READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN);
+}
+
+/* Sleep until a chunk of this cost fits.  Context: socket lock. */
+static int atp_wait_space(struct sock *sk, u32 cost, long *timeo)
+{
+	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+	int err = 0;
+
+	if (atp_sk_may_push(sk, cost))
+		return 0;
+	WRITE_ONCE(atp_sk(sk)->wanted, cost);
+	sk_set_bit(SOCKWQ_ASYNC_NOSPACE, sk);
+	add_wait_queue(sk_sleep(sk), &wait);
+	while (!atp_sk_may_push(sk, cost)) {
+		if (!*timeo) {
+			err = -EAGAIN;
+			break;
+		}
+		if (signal_pending(current)) {
+			err = sock_intr_errno(*timeo);
+			break;
+		}
+		set_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
+		sk_wait_event(sk, timeo, atp_sk_may_push(sk, cost), &wait);
+	}
+	remove_wait_queue(sk_sleep(sk), &wait);
+	return err;
+}
+
+/* May chunks be pushed at all?  Context: socket lock. */
+static int atp_push_error(struct sock *sk)
+{
+	int err = sock_error(sk);
+
+	if (!err)
+		err = atp_sk_errno(sk);
+	if (!err && (sk->sk_shutdown & SEND_SHUTDOWN))
+		err = -EPIPE;
+	return err;
+}
+
+/* Wait for room and charge the socket.  Return: 0 or a negative errno; @run and
+ * @dtype are what the chunk is for.
+ */
+static int atp_push_begin(struct sock *sk, u32 cost, bool nonblock, u32 *run,
+			  u8 *dtype)
+{
+	struct atp_sock *as = atp_sk(sk);
+	long timeo;
+	int err;
+
+	lock_sock(sk);
+	timeo = sock_sndtimeo(sk, nonblock);
+	err = -EMSGSIZE;
+	if (cost > sk->sk_sndbuf)
+		goto out;
+	err = atp_wait_space(sk, cost, &timeo);
+	if (err)
+		goto out;
+	WRITE_ONCE(as->wanted, 0);
+	err = atp_push_error(sk);
+	if (err)
+		goto out;
+	err = -ENOBUFS;
+	if (!sk_wmem_schedule(sk, cost))
+		goto out;
+	sk_wmem_queued_add(sk, cost);
+	sk_mem_charge(sk, cost);
+	*run = as->run;
+	*dtype = as->dtype;
+	err = 0;
+out:
+	release_sock(sk);
+	return err;
+}
+
+/* Give the chunk to the engine, unless its run has ended meanwhile. */
+static int atp_push_end(struct sock *sk, struct atp_push *push, u32 run)
+{
+	int err;
+
+	lock_sock(sk);
+	err = atp_push_error(sk);
+	if (!err && run != atp_sk(sk)->run)
+		err = -ECONNRESET;
+	if (!err && !atp_worker_push(&atp_sk(sk)->worker, &push->chunk))
+		err = -ENOBUFS;
+	if (err)
+		atp_chunk_put(sk, &push->chunk);
+	else
+		atp_sk_push(sk);
+	release_sock(sk);
+	return err;
+}
+
+static void atp_push_cancel(struct sock *sk, u32 cost)
+{
+	lock_sock(sk);
+	atp_uncharge(sk, cost);
+	sk->sk_write_space(sk);
+	release_sock(sk);
+}
+
+static int atp_push(struct sock *sk, struct msghdr *msg, u32 len)
+{
+	bool nonblock = msg->msg_flags & MSG_DONTWAIT;
+	u32 cost = atp_chunk_cost(len);
+	struct atp_push *push;
+	u32 run;
+	int err;
+	u8 dtype;
+
+	err = atp_push_begin(sk, cost, nonblock, &run, &dtype);
+	if (err)
+		return err;
+	push = atp_push_alloc(len, sk->sk_allocation);
+	if (!push) {
+		atp_push_cancel(sk, cost);
+		return -ENOBUFS;
+	}
+	push->chunk.dtype = dtype;
+	if (!copy_from_iter_full(push->chunk.data, len, &msg->msg_iter)) {
+		atp_push_free(push);
+		atp_push_cancel(sk, cost);
+		return -EFAULT;
+	}
+	return atp_push_end(sk, push, run);
+}
+
+int atp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
+{
+	int err;
+
+	if (msg->msg_flags & ~(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_EOR |
+			       MSG_CMSG_COMPAT))
+		return -EOPNOTSUPP;
+	if (msg->msg_namelen)
+		return -EISCONN;
+	if (!len || len % 4)
+		return -EINVAL;
+	if (len > INT_MAX / 2)
+		return -EMSGSIZE;
+
+	err = atp_push(sock->sk, msg, len);
+	if (err == -EPIPE && !(msg->msg_flags & MSG_NOSIGNAL))
+		send_sig(SIGPIPE, current, 0);
+	return err ?: len;
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The UDP port of a namespace: open while there are jobs; what comes in goes
+ * to the PS or to the worker sockets of its job.
+ */
+#include <net/inet_ecn.h>
+#include <net/ipv6.h>
+#include <net/udp_tunnel.h>
+#include "atp.h"
+#include "trace.h"
+
+/* Count, trace and free a packet that is of no use. */
+void atp_drop(struct net *net, struct atp_job *job, struct sk_buff *skb,
+	      enum atp_drop reason)
+{
+	trace_atp_drop(net, job ? job->params.job : 0, reason);
+	atp_count(net, job, atp_mib_drop(reason), 1);
+	kfree_skb(skb);
+}
+
+static void atp_addresses(const struct sk_buff *skb, struct in6_addr *src,
+			  struct in6_addr *dst, bool *ce)
+{
+	if (skb->protocol == htons(ETH_P_IP)) {
+		ipv6_addr_set_v4mapped(ip_hdr(skb)->saddr, src);
+		ipv6_addr_set_v4mapped(ip_hdr(skb)->daddr, dst);
+		*ce = INET_ECN_is_ce(ip_hdr(skb)->tos);
+	} else {
+		*src = ipv6_hdr(skb)->saddr;
+		*dst = ipv6_hdr(skb)->daddr;
+		*ce = INET_ECN_is_ce(ipv6_get_dsfield(ipv6_hdr(skb)));
+	}
+}
+
+/* Does the PS send this type, rather than a worker? */
+static bool atp_from_ps(const struct atp_pkt *pkt)
+{
+	switch (pkt->type) {
+	case ATP_TYPE_DATA:
+		return pkt->flags & ATP_F_ACK;
+	case ATP_TYPE_WELCOME:
+	case ATP_TYPE_ABORT:
+	case ATP_TYPE_STATUS:
+	case ATP_TYPE_PONG:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Data concerns all ranks that have the address it was sent to, since a switch
+ * and the PS give one copy to each address; an answer to a control packet names
+ * its rank.
+ */
+static u32 atp_for_ranks(const struct atp_pkt *pkt, u32 at_dst)
+{
+	if (pkt->type == ATP_TYPE_DATA || pkt->type == ATP_TYPE_STATUS)
+		return at_dst;
+	return pkt->bitmap0 & at_dst;
+}
+
+static void atp_to_workers(struct atp_job *job, struct sk_buff *skb, u32 at_dst)
+{
+	u32 ranks = atp_for_ranks(atp_skb_pkt(skb), at_dst);
+	struct sock *last = NULL;
+	struct sk_buff *copy;
+	struct sock *sk;
+	u32 rank;
+
+	for (rank = 0; rank < job->params.workers; rank++) {
+		sk = rcu_dereference(job->socks[rank]);
+		if (!sk || !(ranks & BIT(rank)))
+			continue;
+		if (last) {
+			copy = skb_clone(skb, GFP_ATOMIC);
+			if (copy)
+				atp_sk_rcv(last, copy);
+			else
+				atp_count(job->net, job,
+					  atp_mib_drop(ATP_DROP_NOMEM), 1);
+		}
+		last = sk;
+	}
+	if (last)
+		atp_sk_rcv(last, skb);
+	else
+		atp_drop(job->net, job, skb, ATP_DROP_STATE);
+}
+
+/* Context: softirq under RCU, from the UDP socket's encap_rcv. */
+static int atp_udp_rcv(struct sock *usk, struct sk_buff *skb)
+{
+	struct net *net = sock_net(usk);
+	struct in6_addr src, dst;
+	enum atp_drop reason;
+	struct atp_pkt pkt;
+	struct atp_job *job;
+	u32 at_dst;
+	bool ce;
+
+	atp_count(net, NULL, ATP_MIB_IN_PACKETS, 1);
+	if (skb_linearize(skb)) {
+		atp_drop(net, NULL, skb, ATP_DROP_NOMEM);
+		return 0;
+	}
+	/* the sum was verified, unless there was none */
+	if (!udp_hdr(skb)->check) {
+		atp_drop(net, NULL, skb, ATP_DROP_CHECKSUM);
+		return 0;
+	}
+	atp_addresses(skb, &src, &dst, &ce);
+	__skb_pull(skb, sizeof(struct udphdr));
+	reason = atp_pkt_parse(&pkt, skb->data, skb->len);
+	if (reason) {
+		atp_drop(net, NULL, skb, reason);
+		return 0;
+	}
+	pkt.ce = ce;
+	*atp_skb_pkt(skb) = pkt;
+	skb_dst_drop(skb);
+
+	job = atp_job_find(atp_pernet(net), pkt.job);
+	if (!job) {
+		atp_drop(net, NULL, skb, ATP_DROP_JOB);
+		return 0;
+	}
+	this_cpu_inc(job->mib->item[ATP_MIB_IN_PACKETS]);
+	trace_atp_receive(net, &pkt);
+
+	if (udp_hdr(skb)->source != htons(ATP_PORT)) {
+		/* some user's socket; the kernel's own has this port */
+		atp_drop(net, job, skb, ATP_DROP_STRANGER);
+	} else if (!atp_from_ps(&pkt)) {
+		if (job->ps && ipv6_addr_equal(&dst, &job->ps_addr))
+			atp_ps_receive(job, skb, atp_job_ranks_of(job, &src));
+		else
+			atp_drop(net, job, skb, ATP_DROP_STATE);
+	} else {
+		at_dst = atp_job_ranks_of(job, &dst);
+		if (at_dst && ipv6_addr_equal(&src, &job->ps_addr))
+			atp_to_workers(job, skb, at_dst);
+		else
+			atp_drop(net, job, skb, ATP_DROP_STRANGER);
+	}
+	return 0;
+}
+
+static int atp_udp_open_one(struct net *net, u8 family, struct socket **sock)
+{
+	struct udp_tunnel_sock_cfg tunnel = {
+		.encap_type	= 1,
+		.encap_rcv	= atp_udp_rcv,
+	};
+	struct udp_port_cfg port = {
+		.family			= family,
+		.local_udp_port		= htons(ATP_PORT),
+		.use_udp_checksums	= true,
+		.use_udp6_tx_checksums	= true,
+		.use_udp6_rx_checksums	= true,
+		.ipv6_v6only		= true,
+	};
+	int err;
+
+	err = udp_sock_create(net, &port, sock);
+	if (err)
+		return err;
+	setup_udp_tunnel_sock(net, *sock, &tunnel);
+	return 0;
+}
+
+/* Context: atp_net.lock held. */
+int atp_udp_open(struct net *net)
+{
+	struct atp_net *an = atp_pernet(net);
+	int err;
+
+	lockdep_assert_held(&an->lock);
+
+	err = atp_udp_open_one(net, AF_INET, &an->sock4);
+	if (err)
+		return err;
+	/* a host may have IPv6 switched off */
+	err = atp_udp_open_one(net, AF_INET6, &an->sock6);
+	if (err && err != -EAFNOSUPPORT && err != -EPFNOSUPPORT) {
+		udp_tunnel_sock_release(an->sock4);
+		an->sock4 = NULL;
+		return err;
+	}
+	return 0;
+}
+
+/* Context: atp_net.lock held; no job is left, nobody sends. */
+void atp_udp_close(struct net *net)
+{
+	struct atp_net *an = atp_pernet(net);
+	struct socket *sock6 = an->sock6;
+
+	lockdep_assert_held(&an->lock);
+
+	WRITE_ONCE(an->sock6, NULL);
+	if (sock6)
+		udp_tunnel_sock_release(sock6);
+	udp_tunnel_sock_release(an->sock4);
+	an->sock4 = NULL;
+	/* a packet may have found the socket just before */
+	synchronize_rcu();
+}

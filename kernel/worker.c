@@ -1,0 +1,504 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A worker socket between its engine and Linux: packets in, bursts out, timer.
+ *
+ * All of it runs under the socket lock: in softirq (packets, timer, tasklet)
+ * when no user owns the socket, else from the backlog and release_cb when the
+ * user lets go of it.
+ */
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/skbuff.h>
+#include <linux/udp.h>
+#include "atp.h"
+#include "trace.h"
+
+#define ATP_RETRY_NS		(NSEC_PER_MSEC)
+
+/* Carry over to the counters what the engine has counted since. */
+static void atp_sk_fold(struct atp_sock *as)
+{
+	const u64 *now = (const u64 *)&as->worker.stats;
+	u64 *then = (u64 *)&as->folded;
+	int i;
+
+	BUILD_BUG_ON(sizeof(as->folded) / sizeof(u64) !=
+		     ATP_MIB_SWITCH_FRAGS - ATP_MIB_SENT);
+	for (i = 0; i < sizeof(as->folded) / sizeof(u64); i++) {
+		if (now[i] == then[i])
+			continue;
+		atp_count(sock_net(&as->sk), as->job, ATP_MIB_SENT + i,
+			  now[i] - then[i]);
+		then[i] = now[i];
+	}
+}
+
+static int atp_sk_send(struct atp_sock *as, struct sk_buff *skb, u32 gso_size)
+{
+	struct atp_job *job = as->job;
+	int err;
+
+	local_bh_disable();
+	err = atp_xmit(job, skb, gso_size, &job->addr[as->rank],
+		       &job->ps_addr, &as->dst);
+	local_bh_enable();
+	return err;
+}
+
+/* JOIN, PING, LEAVE */
+static void atp_sk_send_ctl(struct atp_sock *as, u8 type)
+{
+	struct sk_buff *skb;
+	void *data;
+
+	skb = atp_alloc_ctl(&data, GFP_ATOMIC);
+	if (!skb) {
+		atp_count(sock_net(&as->sk), as->job, ATP_MIB_OUT_NOMEM, 1);
+		return;
+	}
+	atp_session_build(&as->session, type, data);
+	atp_sk_send(as, skb, 0);
+}
+
+/* At most this many fragments can be due now; at least one is. */
+static u32 atp_sk_due(const struct atp_worker *w)
+{
+	u32 window = atp_cong_window(&w->cong);
+	u32 room = window > w->inflight ? window - w->inflight : 1;
+
+	return min(room, w->end - w->nxt + w->lost);
+}
+
+/* One burst: fragments of one length, the last may be shorter. */
+static bool atp_sk_burst(struct atp_sock *as, u64 now)
+{
+	struct atp_worker *w = &as->worker;
+	u32 seq, len, next, room, n, bytes;
+	struct sk_buff *skb;
+	void *data;
+
+	if (!atp_worker_next(w, &seq))
+		return false;
+	len = atp_worker_len(w, seq);
+	room = min_t(u32, UDP_MAX_SEGMENTS, atp_sk_due(w));
+	skb = atp_alloc_burst(GFP_ATOMIC);
+	data = skb ? atp_burst_room(skb, len, &room) : NULL;
+	if (!data) {
+		kfree_skb(skb);
+		as->retry = now + ATP_RETRY_NS;
+		atp_count(sock_net(&as->sk), as->job, ATP_MIB_OUT_NOMEM, 1);
+		return false;
+	}
+
+	bytes = 0;
+	for (n = 0; n < room; n++) {
+		if (n && !atp_worker_next(w, &seq))
+			break;
+		next = atp_worker_len(w, seq);
+		if (next > len)
+			break;
+		if (atp_before(seq, w->nxt))
+			trace_atp_retransmit(sock_net(&as->sk), w->params.job,
+					     as->rank, seq, next);
+		else
+			trace_atp_send(sock_net(&as->sk), w->params.job,
+				       as->rank, seq, next);
+		bytes += atp_worker_build(w, seq, now, data + bytes);
+		if (next < len) {
+			n++;
+			break;
+		}
+	}
+	atp_burst_add(skb, bytes);
+	if (atp_sk_send(as, skb, n > 1 ? len : 0) == -EMSGSIZE) {
+		/* it never will: tell the others, too */
+		atp_sk_send_ctl(as, ATP_TYPE_LEAVE);
+		atp_sk_fail(&as->sk, ATP_REASON_MTU, BIT(as->rank));
+		return false;
+	}
+	return true;
+}
+
+/* Send what the window allows.  Context: socket lock. */
+void atp_sk_push(struct sock *sk)
+{
+	struct atp_sock *as = atp_sk(sk);
+	u64 now;
+
+	if (!as->running || as->dead ||
+	    as->session.state != ATP_SESSION_JOINED)
+		return;
+	now = ktime_get_ns();
+	as->retry = 0;
+	while (atp_sk_burst(as, now))
+		;
+	atp_sk_fold(as);
+	atp_sk_arm(sk);
+}
+
+/* Let the timer run out when the engine wants it, or earlier: that is harmless
+ * and saves moving it with every packet.  Context: socket lock.
+ */
+void atp_sk_arm(struct sock *sk)
+{
+	struct atp_sock *as = atp_sk(sk);
+	u64 when;
+
+	if (as->dead)
+		return;
+	when = atp_session_deadline(&as->session);
+	if (as->running && as->session.state == ATP_SESSION_JOINED) {
+		when = min(when, atp_worker_deadline(&as->worker));
+		if (as->retry)
+			when = min(when, as->retry);
+	}
+	if (when == U64_MAX || (as->armed && as->armed <= when))
+		return;
+	as->armed = when;
+	hrtimer_start(&as->timer, ns_to_ktime(when), HRTIMER_MODE_ABS_SOFT);
+}
+
+static void atp_sk_timeout(struct sock *sk)
+{
+	struct atp_sock *as = atp_sk(sk);
+	u64 now = ktime_get_ns();
+	u8 type;
+
+	as->armed = 0;
+	if (as->dead)
+		return;
+	type = atp_session_tick(&as->session, now);
+	if (type)
+		atp_sk_send_ctl(as, type);
+	if (as->session.state == ATP_SESSION_FAILED) {
+		atp_sk_fail(sk, as->session.reason, as->session.ranks);
+		return;
+	}
+	if (as->running && as->session.state == ATP_SESSION_JOINED) {
+		atp_worker_timeout(&as->worker, now);
+		atp_sk_push(sk);
+	}
+	atp_sk_arm(sk);
+}
+
+static enum hrtimer_restart atp_sk_timer(struct hrtimer *timer)
+{
+	struct atp_sock *as = container_of(timer, struct atp_sock, timer);
+	struct sock *sk = &as->sk;
+
+	bh_lock_sock(sk);
+	if (sock_owned_by_user(sk))
+		set_bit(ATP_DEFER_TIMER, &as->deferred);
+	else
+		atp_sk_timeout(sk);
+	bh_unlock_sock(sk);
+	return HRTIMER_NORESTART;
+}
+
+/* After a batch of parameter packets: one burst instead of one packet each. */
+static void atp_sk_tasklet(struct tasklet_struct *t)
+{
+	struct atp_sock *as = from_tasklet(as, t, tasklet);
+	struct sock *sk = &as->sk;
+
+	bh_lock_sock(sk);
+	if (sock_owned_by_user(sk))
+		set_bit(ATP_DEFER_PUSH, &as->deferred);
+	else
+		atp_sk_push(sk);
+	bh_unlock_sock(sk);
+}
+
+/* Context: the owner is about to release the socket, bottom halves off. */
+void atp_sk_release_cb(struct sock *sk)
+{
+	struct atp_sock *as = atp_sk(sk);
+
+	if (test_and_clear_bit(ATP_DEFER_TIMER, &as->deferred))
+		atp_sk_timeout(sk);
+	if (test_and_clear_bit(ATP_DEFER_PUSH, &as->deferred))
+		atp_sk_push(sk);
+}
+
+/* The run is over for this socket.  Context: socket lock. */
+void atp_sk_fail(struct sock *sk, u32 reason, u32 ranks)
+{
+	struct atp_sock *as = atp_sk(sk);
+
+	if (as->dead || sk->sk_state == TCP_CLOSE)
+		return;
+	if (as->running)
+		atp_sk_fold(as);
+	WRITE_ONCE(as->failed, true);
+	as->session.state = ATP_SESSION_FAILED;
+	as->session.reason = reason;
+	as->session.ranks = ranks;
+	WRITE_ONCE(sk->sk_state, TCP_CLOSE);
+	WRITE_ONCE(sk->sk_err, -atp_reason_errno(reason));
+	sk_error_report(sk);
+	sk->sk_state_change(sk);
+	atp_event(sock_net(sk), ATP_EVENT_FAILED, as->job->params.job,
+		  as->session.epoch, reason, ranks,
+		  as->running ? as->worker.una : 0, as->rank, GFP_ATOMIC);
+}
+
+/* Keep what is read without the lock.  Return: whether there is a result now
+ * and was none before.  Context: socket lock.
+ */
+static bool atp_sk_update(struct atp_sock *as)
+{
+	bool ready = as->running && atp_worker_readable(&as->worker);
+	bool before = as->ready;
+
+	WRITE_ONCE(as->ready, ready);
+	return ready && !before;
+}
+
+/* A chunk was completed, pulled or purged.  Context: socket lock. */
+void atp_sk_ready(struct sock *sk)
+{
+	if (atp_sk_update(atp_sk(sk)))
+		sk->sk_data_ready(sk);
+}
+
+/* All workers are there.  Context: socket lock. */
+static void atp_sk_joined(struct sock *sk)
+{
+	struct atp_sock *as = atp_sk(sk);
+
+	atp_worker_init(&as->worker, &as->job->params, as->rank,
+			as->session.epoch, as->frags);
+	memset(&as->folded, 0, sizeof(as->folded));
+	as->running = true;
+	WRITE_ONCE(sk->sk_state, TCP_ESTABLISHED);
+	sk->sk_state_change(sk);
+}
+
+static enum atp_drop atp_sk_data(struct sock *sk, const struct atp_pkt *pkt,
+				 u64 now)
+{
+	struct atp_sock *as = atp_sk(sk);
+	enum atp_drop reason;
+	u64 marks;
+
+	if (!as->running || as->session.state != ATP_SESSION_JOINED)
+		return ATP_DROP_STATE;
+	marks = as->worker.stats.ecn;
+	reason = atp_worker_rx(&as->worker, now, pkt);
+	if (as->worker.stats.ecn != marks)
+		trace_atp_ecn(sock_net(sk), pkt->job, pkt->epoch, pkt->seq);
+	atp_sk_ready(sk);
+	/* from the backlog, the end of which is release_cb, or in a batch */
+	if (sock_owned_by_user(sk))
+		set_bit(ATP_DEFER_PUSH, &as->deferred);
+	else
+		tasklet_schedule(&as->tasklet);
+	return reason;
+}
+
+/* A packet for this socket, parsed and from the PS.  Context: socket lock,
+ * softirq or backlog.
+ */
+static int atp_sk_backlog_rcv(struct sock *sk, struct sk_buff *skb)
+{
+	const struct atp_pkt *pkt = atp_skb_pkt(skb);
+	struct atp_sock *as = atp_sk(sk);
+	enum atp_session_state before;
+	u64 now = ktime_get_ns();
+	enum atp_drop reason;
+
+	if (as->dead) {
+		kfree_skb(skb);
+		return 0;
+	}
+	before = as->session.state;
+	reason = atp_session_rx(&as->session, now, pkt);
+	if (!reason && before != as->session.state) {
+		if (as->session.state == ATP_SESSION_JOINED)
+			atp_sk_joined(sk);
+		else if (as->session.state == ATP_SESSION_FAILED)
+			atp_sk_fail(sk, as->session.reason, as->session.ranks);
+	} else if (!reason && (pkt->type == ATP_TYPE_DATA ||
+			       pkt->type == ATP_TYPE_STATUS)) {
+		reason = atp_sk_data(sk, pkt, now);
+	}
+	if (reason) {
+		atp_drop(sock_net(sk), as->job, skb, reason);
+	} else {
+		consume_skb(skb);
+		atp_sk_arm(sk);
+	}
+	return 0;
+}
+
+/* Context: softirq under RCU. */
+int atp_sk_rcv(struct sock *sk, struct sk_buff *skb)
+{
+	u32 limit = READ_ONCE(sk->sk_rcvbuf) + READ_ONCE(sk->sk_sndbuf);
+
+	bh_lock_sock(sk);
+	if (!sock_owned_by_user(sk))
+		atp_sk_backlog_rcv(sk, skb);
+	else if (sk_add_backlog(sk, skb, limit))
+		atp_drop(sock_net(sk), atp_sk(sk)->job, skb, ATP_DROP_BACKLOG);
+	bh_unlock_sock(sk);
+	return 0;
+}
+
+void atp_sk_init(struct atp_sock *as)
+{
+	hrtimer_init(&as->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	as->timer.function = atp_sk_timer;
+	tasklet_setup(&as->tasklet, atp_sk_tasklet);
+	as->sk.sk_backlog_rcv = atp_sk_backlog_rcv;
+}
+
+/* Begin to join.  Context: socket lock, process. */
+int atp_sk_start(struct sock *sk)
+{
+	struct atp_sock *as = atp_sk(sk);
+	struct atp_job *job = as->job;
+	u32 overhead;
+	int mtu;
+
+	overhead = ATP_HDR_LEN + sizeof(struct udphdr) +
+		   (ipv6_addr_v4mapped(&job->ps_addr) ?
+		    sizeof(struct iphdr) : sizeof(struct ipv6hdr));
+	mtu = atp_path_mtu(sock_net(sk), &job->addr[as->rank], &job->ps_addr);
+	if (mtu < 0)
+		return mtu;
+	if (mtu < job->params.fragment + overhead)
+		return -EMSGSIZE;
+
+	if (!as->frags) {
+		as->frags = kvmalloc_array(job->params.window,
+					   sizeof(*as->frags),
+					   GFP_KERNEL_ACCOUNT);
+		if (!as->frags)
+			return -ENOMEM;
+	}
+	/* nothing of an earlier run is left */
+	atp_sk_purge(sk);
+	as->run++;
+	as->wanted = 0;
+	WRITE_ONCE(as->failed, false);
+	WRITE_ONCE(sk->sk_err, 0);
+	WRITE_ONCE(sk->sk_shutdown, 0);
+	WRITE_ONCE(sk->sk_state, TCP_SYN_SENT);
+	atp_session_init(&as->session, &job->params, as->rank);
+	atp_session_join(&as->session, ktime_get_ns(), get_random_u32());
+	atp_sk_arm(sk);
+	return 0;
+}
+
+/* Free all chunks.  Context: socket lock. */
+void atp_sk_purge(struct sock *sk)
+{
+	struct atp_sock *as = atp_sk(sk);
+	struct atp_chunk *chunk;
+
+	if (!as->running)
+		return;
+	while ((chunk = as->worker.head)) {
+		as->worker.head = chunk->next;
+		atp_chunk_put(sk, chunk);
+	}
+	as->worker.tail = NULL;
+	as->running = false;
+	atp_sk_ready(sk);
+}
+
+/* The last use of the socket is over.  Context: process, no lock. */
+void atp_sk_stop(struct sock *sk)
+{
+	struct atp_sock *as = atp_sk(sk);
+
+	lock_sock(sk);
+	if (as->job && (as->session.state == ATP_SESSION_JOINING ||
+			as->session.state == ATP_SESSION_JOINED))
+		atp_sk_send_ctl(as, ATP_TYPE_LEAVE);
+	if (as->running)
+		atp_sk_fold(as);
+	as->dead = true;
+	WRITE_ONCE(sk->sk_state, TCP_CLOSE);
+	if (as->attached)
+		atp_job_detach(as->job, sk, as->rank);
+	as->attached = false;
+	atp_sk_purge(sk);
+	release_sock(sk);
+
+	/* dead: none of these starts anything any more */
+	hrtimer_cancel(&as->timer);
+	tasklet_kill(&as->tasklet);
+	kvfree(as->frags);
+	dst_cache_destroy(&as->dst);
+}
+
+/* Error of a socket that has no run (any more), or 0. */
+int atp_sk_errno(const struct sock *sk)
+{
+	const struct atp_sock *as = atp_sk(sk);
+
+	switch (as->session.state) {
+	case ATP_SESSION_FAILED:
+		return atp_reason_errno(as->session.reason);
+	case ATP_SESSION_JOINED:
+		return 0;
+	default:
+		return -ENOTCONN;
+	}
+}
+
+static u32 atp_sk_state(const struct atp_sock *as)
+{
+	switch (as->session.state) {
+	case ATP_SESSION_JOINING:
+		return ATP_JOINING;
+	case ATP_SESSION_JOINED:
+		return ATP_JOINED;
+	case ATP_SESSION_FAILED:
+		return ATP_FAILED;
+	default:
+		return as->job ? ATP_BOUND : ATP_UNBOUND;
+	}
+}
+
+/* Context: socket lock. */
+void atp_sk_info(const struct sock *sk, struct atp_info *info)
+{
+	const struct atp_sock *as = atp_sk(sk);
+	const struct atp_worker *w = &as->worker;
+
+	memset(info, 0, sizeof(*info));
+	info->state = atp_sk_state(as);
+	if (!as->job)
+		return;
+	info->job = as->job->params.job;
+	info->rank = as->rank;
+	info->workers = as->job->params.workers;
+	info->fragment = as->job->params.fragment;
+	info->window = as->job->params.window;
+	info->scale = as->job->params.scale;
+	info->epoch = as->session.epoch;
+	info->reason = as->session.reason;
+	info->ranks = as->session.ranks;
+	if (!as->running)
+		return;
+	if (info->state == ATP_JOINED)
+		info->ranks = w->waiting;
+	info->una = w->una;
+	info->nxt = w->nxt;
+	info->end = w->end;
+	info->cwnd = atp_cong_window(&w->cong);
+	info->ssthresh = w->cong.ssthresh;
+	info->srtt_us = div_u64(w->rtt.srtt, NSEC_PER_USEC);
+	info->rto_us = div_u64(atp_rtt_timeout(&w->rtt), NSEC_PER_USEC);
+	info->sent = w->stats.sent;
+	info->resent = w->stats.resent;
+	info->fast_retransmits = w->stats.fast_retransmits;
+	info->timeouts = w->stats.timeouts;
+	info->ecn = w->stats.ecn;
+	info->raw = w->stats.raw;
+	info->duplicates = w->stats.duplicates;
+	info->chunks = w->stats.chunks;
+}

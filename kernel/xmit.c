@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * From a buffer of ATP packets to the device: UDP and IP headers, route,
+ * checksum, segmentation.
+ *
+ * Packets carry ECT(0) and must not be fragmented: a switch aggregates whole
+ * packets only.  The checksum of a single packet is complete when it leaves
+ * here, since an XDP program behind a veth sees it as it is.  That of a burst
+ * is left to the segmentation, in the device or in software.
+ */
+#include <net/addrconf.h>
+#include <net/inet_ecn.h>
+#include <net/ip6_checksum.h>
+#include <net/ip6_route.h>
+#include <net/ip6_tunnel.h>
+#include <net/ip_tunnels.h>
+#include <net/ipv6_stubs.h>
+#include <net/route.h>
+#include <net/udp.h>
+#include "atp.h"
+
+#define ATP_HEADROOM (LL_MAX_HEADER + sizeof(struct ipv6hdr) + \
+		      sizeof(struct udphdr))
+#define ATP_TTL		64
+
+/* Most that netdev_alloc_frag() gives in one piece */
+#define ATP_ROOM_MAX	PAGE_FRAG_CACHE_MAX_SIZE
+
+/**
+ * atp_alloc_ctl() - skb for one packet of headers and struct atp_ctl
+ * @data: (out) where to write the packet
+ * @gfp: allocation flags
+ *
+ * Return: skb of the right length, or NULL.
+ */
+struct sk_buff *atp_alloc_ctl(void **data, gfp_t gfp)
+{
+	u32 len = ATP_HDR_LEN + ATP_CTL_LEN;
+	struct sk_buff *skb;
+
+	skb = alloc_skb(ATP_HEADROOM + len, gfp);
+	if (!skb)
+		return NULL;
+	skb_reserve(skb, ATP_HEADROOM);
+	*data = skb_put(skb, len);
+	return skb;
+}
+
+/**
+ * atp_alloc_burst() - skb without data yet, for packets in a row
+ * @gfp: allocation flags
+ *
+ * Return: skb for atp_burst_room(), or NULL.
+ */
+struct sk_buff *atp_alloc_burst(gfp_t gfp)
+{
+	struct sk_buff *skb;
+
+	skb = alloc_skb(ATP_HEADROOM, gfp);
+	if (skb)
+		skb_reserve(skb, ATP_HEADROOM);
+	return skb;
+}
+
+/**
+ * atp_burst_room() - contiguous room for more packets in a burst
+ * @skb: from atp_alloc_burst()
+ * @len: length of each packet
+ * @room: (in) packets wanted, (out) packets that fit, at least one
+ *
+ * What is written there is added by atp_burst_add(), before more is asked for.
+ *
+ * Return: where to write, or NULL if there is no memory or no place left.
+ */
+void *atp_burst_room(struct sk_buff *skb, u32 len, u32 *room)
+{
+	u32 n = min_t(u32, *room, ATP_ROOM_MAX / len);
+	struct page *page;
+	void *data;
+	int frag;
+
+	frag = skb_shinfo(skb)->nr_frags;
+	if (frag == MAX_SKB_FRAGS)
+		return NULL;
+	data = netdev_alloc_frag(n * len);
+	if (!data) {
+		/* perhaps there are single pages still */
+		n = max_t(u32, PAGE_SIZE / len, 1);
+		n = min(n, *room);
+		data = netdev_alloc_frag(n * len);
+	}
+	if (!data)
+		return NULL;
+	page = virt_to_head_page(data);
+	skb_fill_page_desc(skb, frag, page, data - page_address(page), 0);
+	skb->truesize += n * len;
+	*room = n;
+	return data;
+}
+
+/* Packets of this many bytes were written to the last room. */
+void atp_burst_add(struct sk_buff *skb, u32 bytes)
+{
+	int frag = skb_shinfo(skb)->nr_frags - 1;
+
+	skb_frag_size_set(&skb_shinfo(skb)->frags[frag], bytes);
+	skb->len += bytes;
+	skb->data_len += bytes;
+}
+
+/* Both ports are ours: the kernel holds this one on every host with a job, so a
+ * packet from it is not from some user's socket.
+ */
+static void atp_udp_header(struct sk_buff *skb)
+{
+	struct udphdr *uh;
+
+	uh = __skb_push(skb, sizeof(*uh));
+	skb_reset_transport_header(skb);
+	uh->source = htons(ATP_PORT);
+	uh->dest = htons(ATP_PORT);
+	uh->len = htons(skb->len);
+	uh->check = 0;
+}
+
+/* For a burst: what each segment's checksum starts from. */
+static void atp_gso(struct sk_buff *skb, u32 gso_size)
+{
+	u32 payload = skb->len - sizeof(struct udphdr);
+
+	skb_shinfo(skb)->gso_size = gso_size;
+	skb_shinfo(skb)->gso_type = SKB_GSO_UDP_L4;
+	skb_shinfo(skb)->gso_segs = DIV_ROUND_UP(payload, gso_size);
+	skb->ip_summed = CHECKSUM_PARTIAL;
+	skb->csum_start = skb_transport_header(skb) - skb->head;
+	skb->csum_offset = offsetof(struct udphdr, check);
+}
+
+static struct rtable *atp_route4(struct net *net, __be32 src, __be32 dst,
+				 struct dst_cache *cache)
+{
+	struct flowi4 fl4 = {
+		.saddr		= src,
+		.daddr		= dst,
+		.flowi4_proto	= IPPROTO_UDP,
+		.fl4_sport	= htons(ATP_PORT),
+		.fl4_dport	= htons(ATP_PORT),
+	};
+	struct rtable *rt;
+	__be32 saddr;
+
+	rt = cache ? dst_cache_get_ip4(cache, &saddr) : NULL;
+	if (rt)
+		return rt;
+	rt = ip_route_output_key(net, &fl4);
+	if (!IS_ERR(rt) && cache)
+		dst_cache_set_ip4(cache, &rt->dst, src);
+	return rt;
+}
+
+static struct dst_entry *atp_route6(struct net *net, const struct in6_addr *src,
+				    const struct in6_addr *dst,
+				    struct dst_cache *cache)
+{
+	struct flowi6 fl6 = {
+		.saddr		= *src,
+		.daddr		= *dst,
+		.flowi6_proto	= IPPROTO_UDP,
+		.fl6_sport	= htons(ATP_PORT),
+		.fl6_dport	= htons(ATP_PORT),
+	};
+	struct socket *sock6 = READ_ONCE(atp_pernet(net)->sock6);
+	struct in6_addr saddr;
+	struct dst_entry *de;
+
+	if (!sock6)
+		return ERR_PTR(-EAFNOSUPPORT);
+	de = cache ? dst_cache_get_ip6(cache, &saddr) : NULL;
+	if (de)
+		return de;
+	de = ipv6_stub->ipv6_dst_lookup_flow(net, sock6->sk, &fl6, NULL);
+	if (!IS_ERR(de) && cache)
+		dst_cache_set_ip6(cache, de, src);
+	return de;
+}
+
+/* Does each packet fit the path, as far as it is known now? */
+static bool atp_fits(const struct dst_entry *de, const struct sk_buff *skb,
+		     u32 gso_size, u32 ip_len)
+{
+	u32 len = gso_size ?: skb->len;
+
+	return len + sizeof(struct udphdr) + ip_len <= dst_mtu(de);
+}
+
+static int atp_xmit4(struct net *net, struct sk_buff *skb, u32 gso_size,
+		     __be32 src, __be32 dst, struct dst_cache *cache)
+{
+	struct udphdr *uh;
+	struct rtable *rt;
+	__wsum csum;
+
+	rt = atp_route4(net, src, dst, cache);
+	if (IS_ERR(rt))
+		return PTR_ERR(rt);
+	if (!atp_fits(&rt->dst, skb, gso_size, sizeof(struct iphdr))) {
+		ip_rt_put(rt);
+		return -EMSGSIZE;
+	}
+
+	atp_udp_header(skb);
+	uh = udp_hdr(skb);
+	if (gso_size) {
+		atp_gso(skb, gso_size);
+		uh->check = ~udp_v4_check(skb->len, src, dst, 0);
+	} else {
+		csum = skb_checksum(skb, 0, skb->len, 0);
+		uh->check = udp_v4_check(skb->len, src, dst, csum) ? :
+			    CSUM_MANGLED_0;
+	}
+	skb->protocol = htons(ETH_P_IP);
+	iptunnel_xmit(atp_pernet(net)->sock4->sk, rt, skb, src, dst,
+		      IPPROTO_UDP, INET_ECN_ECT_0, ATP_TTL, htons(IP_DF),
+		      false);
+	return 0;
+}
+
+static int atp_xmit6(struct net *net, struct sk_buff *skb, u32 gso_size,
+		     const struct in6_addr *src, const struct in6_addr *dst,
+		     struct dst_cache *cache)
+{
+	struct dst_entry *de;
+	struct ipv6hdr *ip6;
+	struct udphdr *uh;
+	__wsum csum;
+
+	de = atp_route6(net, src, dst, cache);
+	if (IS_ERR(de))
+		return PTR_ERR(de);
+	if (!atp_fits(de, skb, gso_size, sizeof(struct ipv6hdr))) {
+		dst_release(de);
+		return -EMSGSIZE;
+	}
+
+	atp_udp_header(skb);
+	uh = udp_hdr(skb);
+	if (gso_size) {
+		atp_gso(skb, gso_size);
+		uh->check = ~udp_v6_check(skb->len, src, dst, 0);
+	} else {
+		csum = skb_checksum(skb, 0, skb->len, 0);
+		uh->check = udp_v6_check(skb->len, src, dst, csum) ? :
+			    CSUM_MANGLED_0;
+	}
+
+	skb_dst_set(skb, de);
+	ip6 = __skb_push(skb, sizeof(*ip6));
+	skb_reset_network_header(skb);
+	ip6_flow_hdr(ip6, INET_ECN_ECT_0, 0);
+	ip6->payload_len = htons(skb->len - sizeof(*ip6));
+	ip6->nexthdr = IPPROTO_UDP;
+	ip6->hop_limit = ATP_TTL;
+	ip6->saddr = *src;
+	ip6->daddr = *dst;
+	skb->protocol = htons(ETH_P_IPV6);
+	ip6tunnel_xmit(atp_pernet(net)->sock6->sk, skb, NULL);
+	return 0;
+}
+
+/**
+ * atp_xmit() - send one packet or a burst
+ * @job: whose
+ * @skb: ATP packets from skb->data on, consumed
+ * @gso_size: length of each packet of a burst but the last, 0 for one packet
+ * @src: own address
+ * @dst: where to
+ * @cache: route to there, or NULL
+ *
+ * What cannot be sent is counted and freed: to the protocol it was lost.
+ *
+ * Context: bottom halves off.
+ * Return: 0; -EMSGSIZE if it does not fit the path, else as routing says.
+ */
+int atp_xmit(struct atp_job *job, struct sk_buff *skb, u32 gso_size,
+	     const struct in6_addr *src, const struct in6_addr *dst,
+	     struct dst_cache *cache)
+{
+	struct net *net = job->net;
+	u32 packets = 1;
+	int err;
+
+	if (gso_size)
+		packets = DIV_ROUND_UP(skb->len, gso_size);
+	if (ipv6_addr_v4mapped(dst))
+		err = atp_xmit4(net, skb, gso_size, src->s6_addr32[3],
+				dst->s6_addr32[3], cache);
+	else
+		err = atp_xmit6(net, skb, gso_size, src, dst, cache);
+	if (err) {
+		kfree_skb(skb);
+		atp_count(net, job, ATP_MIB_OUT_ERRORS, packets);
+		return err;
+	}
+	atp_count(net, job, ATP_MIB_OUT_PACKETS, packets);
+	if (gso_size)
+		atp_count(net, job, ATP_MIB_OUT_BURSTS, 1);
+	return 0;
+}
+
+/* MTU on the way to @dst, or a negative errno. */
+int atp_path_mtu(struct net *net, const struct in6_addr *src,
+		 const struct in6_addr *dst)
+{
+	struct dst_entry *de;
+	struct rtable *rt;
+	int mtu;
+
+	if (ipv6_addr_v4mapped(dst)) {
+		rt = atp_route4(net, src->s6_addr32[3], dst->s6_addr32[3],
+				NULL);
+		if (IS_ERR(rt))
+			return PTR_ERR(rt);
+		de = &rt->dst;
+	} else {
+		de = atp_route6(net, src, dst, NULL);
+		if (IS_ERR(de))
+			return PTR_ERR(de);
+	}
+	mtu = dst_mtu(de);
+	dst_release(de);
+	return mtu;
+}

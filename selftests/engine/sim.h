@@ -1,0 +1,776 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A network in virtual time: the engine's workers and PS, a switch, and legs
+ * that lose, copy, delay and mark packets.
+ *
+ *	worker 0 --up--> +--------+ --up--> +----+
+ *	worker 1 --up--> | switch |         | PS |
+ *	   ...   <-down- +--------+ <-down- +----+
+ *
+ * Everything random about the network comes from one seed, everything random
+ * about the data from another.  Each chunk that a worker pops is compared with
+ * the oracle.
+ */
+#ifndef _ATP_SELFTESTS_SIM_H
+#define _ATP_SELFTESTS_SIM_H
+
+#include <tap.h>
+#include "oracle.h"
+#include "ps.h"
+#include "session.h"
+#include "sim_switch.h"
+#include "worker.h"
+
+#define SIM_JOB		7
+#define USEC		1000ULL
+#define MSEC		1000000ULL
+#define SEC		1000000000ULL
+
+/* sim_cfg.data */
+#define SIM_INT		0x01	/* int32 chunks */
+#define SIM_FLOAT	0x02	/* float32 chunks */
+#define SIM_BIG		0x04	/* values that do not fit */
+#define SIM_SUMS	0x08	/* sums that do not fit, or only on the way */
+#define SIM_ODD		0x10	/* NaN, infinities, ties, zeros, denormals */
+
+/**
+ * struct sim_cfg - what is simulated
+ * @net_seed: seed of the network
+ * @data_seed: seed of chunk lengths, types and values
+ * @workers: W
+ * @fragment: payload bytes
+ * @window: of the job
+ * @scale: of the job
+ * @timeout: of the job
+ * @chunks: chunks per run
+ * @elements: most lanes of a chunk
+ * @data: SIM_* of values
+ * @ahead: chunks that an application pushes before it pulls
+ * @runs: runs one after the other
+ * @start: first sequence number
+ * @epoch: that the PS counts from
+ * @aggregators: of the switch, zero for a network without one
+ * @agg_timeout: when an aggregator counts as abandoned
+ * @cap: cwndCap of the switch
+ * @behind: ranks whose packets pass the switch
+ * @foreign: another tenant takes the aggregator, per million gradients
+ * @locked: the aggregator is locked, per million gradients
+ * @forget: the switch forgets everything so often, 0 for never
+ * @absent: the switch is a plain one from here to @present
+ * @present: see @absent
+ * @loss: per million packets and leg
+ * @dup: copies, per million packets and leg
+ * @mark: CE, per million packets and leg
+ * @delay: of each leg
+ * @jitter: most that is added to it
+ * @serve: time that a shared leg needs for a packet, 0 for none
+ * @queue: packets that wait at a shared leg before it drops
+ * @knee: packets that wait before it marks
+ * @slow: ranks that are slow
+ * @wait: what they do between chunks
+ * @dead: ranks that die at @dies
+ * @dies: see @dead
+ * @limit: virtual time within which all must be done, or have failed
+ */
+struct sim_cfg {
+	u64 net_seed, data_seed;
+	u32 workers, fragment, window, scale;
+	u64 timeout;
+	u32 chunks, elements, data, ahead, runs, start, epoch;
+	u32 aggregators;
+	u64 agg_timeout;
+	u32 cap, behind, foreign, locked;
+	u64 forget, absent, present;
+	u32 loss, dup, mark;
+	u64 delay, jitter, serve;
+	u32 queue, knee;
+	u32 slow;
+	u64 wait;
+	u32 dead;
+	u64 dies, limit;
+};
+
+enum sim_kind {
+	SIM_AT_SWITCH_UP,	/* packet from worker .rank */
+	SIM_AT_SWITCH_DOWN,	/* packet for worker .rank */
+	SIM_AT_PS,
+	SIM_AT_WORKER,
+	SIM_WORKER_TIMER,
+	SIM_PS_TIMER,
+	SIM_APP,		/* the application of .rank goes on */
+	SIM_FORGET,
+};
+
+struct sim_event {
+	u64 time, order;
+	enum sim_kind kind;
+	u32 rank, len;
+	bool ce;
+	u8 *mem;	/* the packet is at mem + 1: at odd addresses */
+};
+
+struct sim_worker {
+	struct atp_session session;
+	struct atp_worker worker;
+	struct atp_frag *frags;
+	bool running;
+	u32 pushed, popped, run;
+	u64 armed, ready, failed;
+	u32 overflows;
+};
+
+struct sim_expect {
+	u32 elements;
+	u8 dtype;
+	bool overflow;
+	u32 *lanes;
+};
+
+struct sim {
+	struct sim_cfg cfg;
+	struct atp_params params;
+	u64 now, order, rng;
+	struct sim_event *heap;
+	u32 heap_len, heap_size;
+	struct sim_worker w[ATP_MAX_WORKERS];
+	struct atp_ps ps;
+	void *ps_mem;
+	u64 ps_armed, up_busy, down_busy;
+	struct sim_switch sw;
+	struct sim_expect *expect;
+	u64 events, packets, digest;
+	u32 run;
+	struct atp_worker_stats sum;
+};
+
+/* Random numbers: a counter, multiplied and folded */
+static u64 sim_mix(u64 z)
+{
+	z = (z ^ (z >> 31)) * 0x9fb21c651e98df25ULL;
+	z = (z ^ (z >> 28)) * 0xd6e8feb86659fd93ULL;
+	return z ^ (z >> 32);
+}
+
+static u64 sim_rand(struct sim *s)
+{
+	s->rng += 0x9e3779b97f4a7c15ULL;
+	return sim_mix(s->rng);
+}
+
+static bool sim_chance(struct sim *s, u32 ppm)
+{
+	return ppm && sim_rand(s) % 1000000 < ppm;
+}
+
+/* The event queue: a binary heap by time, then by order */
+static bool sim_earlier(const struct sim_event *a, const struct sim_event *b)
+{
+	return a->time != b->time ? a->time < b->time : a->order < b->order;
+}
+
+static void sim_post(struct sim *s, struct sim_event ev)
+{
+	u32 i = s->heap_len++;
+
+	if (s->heap_len > s->heap_size) {
+		s->heap_size = max_t(u32, 256, 2 * s->heap_size);
+		s->heap = realloc(s->heap, s->heap_size * sizeof(*s->heap));
+	}
+	ev.order = s->order++;
+	for (; i && sim_earlier(&ev, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		s->heap[i] = s->heap[(i - 1) / 2];
+	s->heap[i] = ev;
+}
+
+static struct sim_event sim_take(struct sim *s)
+{
+	struct sim_event first = s->heap[0];
+	struct sim_event last = s->heap[--s->heap_len];
+	u32 i = 0, c;
+
+	for (;;) {
+		c = 2 * i + 1;
+		if (c >= s->heap_len)
+			break;
+		if (c + 1 < s->heap_len &&
+		    sim_earlier(&s->heap[c + 1], &s->heap[c]))
+			c++;
+		if (!sim_earlier(&s->heap[c], &last))
+			break;
+		s->heap[i] = s->heap[c];
+		i = c;
+	}
+	s->heap[i] = last;
+	return first;
+}
+
+/* A packet takes one leg to where .kind says.  A shared leg serves one packet
+ * after the other.
+ */
+static void sim_leg(struct sim *s, enum sim_kind kind, u32 rank,
+		    const void *packet, u32 len, bool ce, u64 *busy)
+{
+	u64 at = s->now, waiting;
+	u32 copies = 1;
+
+	s->packets++;
+	if (sim_chance(s, s->cfg.loss))
+		return;
+	if (sim_chance(s, s->cfg.mark))
+		ce = true;
+	if (busy && s->cfg.serve) {
+		at = max(at, *busy);
+		waiting = (at - s->now) / s->cfg.serve;
+		if (waiting > s->cfg.queue)
+			return;
+		if (waiting > s->cfg.knee)
+			ce = true;
+		at += s->cfg.serve;
+		*busy = at;
+	}
+	copies += sim_chance(s, s->cfg.dup);
+	while (copies--) {
+		struct sim_event ev = {
+			.time = at + s->cfg.delay +
+				sim_rand(s) % (s->cfg.jitter + 1),
+			.kind = kind,
+			.rank = rank,
+			.len = len,
+			.ce = ce,
+			.mem = malloc(len + 1),
+		};
+
+		memcpy(ev.mem + 1, packet, len);
+		sim_post(s, ev);
+	}
+}
+
+/* The data: everything follows from data_seed, run, chunk, lane and rank. */
+static u64 sim_data(const struct sim *s, u32 run, u32 chunk, u32 lane, u32 rank)
+{
+	u64 z = s->cfg.data_seed;
+
+	z = sim_mix(z + 0x9e3779b97f4a7c15ULL * (run + 1));
+	z = sim_mix(z + 0x9e3779b97f4a7c15ULL * (chunk + 1));
+	z = sim_mix(z + 0x9e3779b97f4a7c15ULL * (lane + 1));
+	return sim_mix(z + 0x9e3779b97f4a7c15ULL * (rank + 1));
+}
+
+static u32 sim_odd_value(u64 z, u32 scale)
+{
+	static const u32 odd[] = {
+		0x7fc00000, 0xffc00001, 0x7f800000, 0xff800000, 0x80000000,
+		0x00000001, 0x807fffff, 0x7f800001,
+	};
+	double v;
+
+	switch (z % 3) {
+	case 0:
+		return odd[z / 3 % ARRAY_SIZE(odd)];
+	case 1:
+		/* half way between two integers */
+		v = (double)(z / 3 % 1000) - 500 + 0.5;
+		return oracle_bits(v / scale);
+	}
+	return 0;
+}
+
+static u32 sim_value(const struct sim *s, u32 run, u32 chunk, u32 lane,
+		     u32 rank, u8 dtype)
+{
+	/* what kind of lane this is, is the same for all ranks; most blocks of
+	 * 64 lanes are ordinary, so that most fragments are
+	 */
+	u64 kind = sim_data(s, run, chunk, lane, 100);
+	bool plain = sim_data(s, run, chunk, lane / 64, 101) % 4;
+	u64 z = sim_data(s, run, chunk, lane, rank);
+	double unit = (double)(s64)z / 9223372036854775808.0;
+	double limit = 2147483647.0 / s->cfg.scale;
+	u32 data = plain ? 0 : s->cfg.data;
+
+	if (dtype == ATP_INT32) {
+		if (data & SIM_SUMS && kind % 8 == 0)
+			return (s32)(2147483000.0 * unit);
+		/* too much on the way, not in the end */
+		if (data & SIM_ODD && kind % 8 == 1)
+			return rank % 2 ? -S32_MAX : S32_MAX;
+		return (s32)(unit * S32_MAX / s->cfg.workers);
+	}
+	if (data & SIM_BIG && kind % 8 == 0)
+		return oracle_bits(limit * (1 + 1000 * unit));
+	if (data & SIM_SUMS && kind % 8 == 1)
+		return oracle_bits(limit * unit);
+	if (data & SIM_SUMS && kind % 8 == 2)
+		return oracle_bits((rank % 2 ? -0.9 : 0.9) * limit);
+	if (data & SIM_ODD && kind % 8 == 3)
+		return sim_odd_value(z, s->cfg.scale);
+	return oracle_bits(unit * limit / s->cfg.workers);
+}
+
+/* Compute what everybody must get in this run. */
+static void sim_expect(struct sim *s)
+{
+	u32 types = s->cfg.data & (SIM_INT | SIM_FLOAT);
+	u32 in[ATP_MAX_WORKERS];
+	struct sim_expect *e;
+	u32 c, i, r;
+	u64 z;
+
+	for (c = 0; c < s->cfg.chunks; c++) {
+		e = &s->expect[c];
+		z = sim_data(s, s->run, c, 0, 102);
+		e->elements = 1 + z % s->cfg.elements;
+		e->dtype = types == SIM_INT ? ATP_INT32 :
+			   types == SIM_FLOAT ? ATP_FLOAT32 :
+			   z >> 63 ? ATP_INT32 : ATP_FLOAT32;
+		e->overflow = false;
+		free(e->lanes);
+		e->lanes = malloc(4 * e->elements);
+		for (i = 0; i < e->elements; i++) {
+			for (r = 0; r < s->cfg.workers; r++)
+				in[r] = sim_value(s, s->run, c, i, r, e->dtype);
+			e->lanes[i] = oracle_lane(in, s->cfg.workers, e->dtype,
+						  s->cfg.scale, &e->overflow);
+		}
+	}
+}
+
+static void sim_send_ps(struct sim *s, const struct atp_ps_out *out)
+{
+	u8 *buf = malloc(ATP_HDR_LEN + max_t(u32, s->cfg.fragment,
+					     ATP_CTL_LEN));
+	u32 rank, len;
+
+	if (out->type && out->mcast) {
+		len = atp_ps_build(&s->ps, out, out->mcast_rank, true, buf);
+		sim_leg(s, SIM_AT_SWITCH_DOWN, out->mcast_rank, buf, len, false,
+			&s->down_busy);
+	}
+	for (rank = 0; out->type && rank < s->cfg.workers; rank++) {
+		if (!(out->ranks & (1U << rank)))
+			continue;
+		len = atp_ps_build(&s->ps, out, rank, false, buf);
+		sim_leg(s, SIM_AT_SWITCH_DOWN, rank, buf, len, false,
+			&s->down_busy);
+	}
+	free(buf);
+
+	if (out->events & ATP_PS_EV_RUN)
+		s->ps.frontier = s->cfg.start;
+}
+
+static void sim_arm_ps(struct sim *s)
+{
+	u64 at = max(atp_ps_deadline(&s->ps), s->now);
+
+	if (at == U64_MAX || (s->ps_armed && s->ps_armed <= at))
+		return;
+	s->ps_armed = at;
+	sim_post(s, (struct sim_event){ .time = at, .kind = SIM_PS_TIMER });
+}
+
+static void sim_push(struct sim *s, u32 rank)
+{
+	struct sim_worker *w = &s->w[rank];
+	const struct sim_expect *e = &s->expect[w->pushed];
+	struct atp_chunk *chunk = calloc(1, sizeof(*chunk));
+	u32 i;
+
+	chunk->elements = e->elements;
+	chunk->dtype = e->dtype;
+	chunk->data = malloc(4 * e->elements);
+	for (i = 0; i < e->elements; i++)
+		chunk->data[i] = sim_value(s, s->run, w->pushed, i, rank,
+					   e->dtype);
+	ASSERT_TRUE(atp_worker_push(&w->worker, chunk));
+	w->pushed++;
+}
+
+/* Compare with the oracle, bit for bit. */
+static void sim_pop(struct sim *s, u32 rank)
+{
+	struct sim_worker *w = &s->w[rank];
+	const struct sim_expect *e = &s->expect[w->popped];
+	struct atp_chunk *chunk = atp_worker_pop(&w->worker);
+	u32 i;
+
+	ASSERT_EQ(chunk->elements, e->elements);
+	ASSERT_EQ(chunk->overflow, e->overflow);
+	for (i = 0; i < e->elements; i++) {
+		if (chunk->data[i] != e->lanes[i])
+			printf("# run %u chunk %u lane %u rank %u type %u\n",
+			       s->run, w->popped, i, rank, e->dtype);
+		ASSERT_EQ(chunk->data[i], e->lanes[i]);
+		/* in no order */
+		s->digest += sim_mix(sim_data(s, s->run, w->popped, i, rank) ^
+				     chunk->data[i]);
+	}
+	w->overflows += chunk->overflow;
+	free(chunk->data);
+	free(chunk);
+	w->popped++;
+}
+
+static bool sim_is_slow(const struct sim *s, u32 rank)
+{
+	return s->cfg.slow & (1U << rank);
+}
+
+static void sim_app(struct sim *s, u32 rank)
+{
+	struct sim_worker *w = &s->w[rank];
+
+	while (atp_worker_readable(&w->worker))
+		sim_pop(s, rank);
+	while (w->pushed < s->cfg.chunks &&
+	       w->pushed - w->popped < s->cfg.ahead) {
+		if (sim_is_slow(s, rank)) {
+			if (s->now < w->ready)
+				return;
+			w->ready = s->now + s->cfg.wait;
+			sim_post(s, (struct sim_event){ .time = w->ready,
+				 .kind = SIM_APP, .rank = rank });
+		}
+		sim_push(s, rank);
+	}
+}
+
+static bool sim_is_dead(const struct sim *s, u32 rank)
+{
+	return s->cfg.dead & (1U << rank) && s->now >= s->cfg.dies;
+}
+
+static void sim_session_out(struct sim *s, u32 rank, u8 type)
+{
+	u8 buf[ATP_HDR_LEN + ATP_CTL_LEN];
+	u32 len = atp_session_build(&s->w[rank].session, type, buf);
+
+	sim_leg(s, SIM_AT_SWITCH_UP, rank, buf, len, false, NULL);
+}
+
+/* What the kernel does after each event: applications, packets, the timer */
+static void sim_worker_go(struct sim *s, u32 rank)
+{
+	struct sim_worker *w = &s->w[rank];
+	u64 burst = 0, at;
+	u32 seq, len;
+	u8 *buf, type;
+
+	if (sim_is_dead(s, rank) || w->failed)
+		return;
+	while ((type = atp_session_tick(&w->session, s->now)))
+		sim_session_out(s, rank, type);
+	if (w->session.state == ATP_SESSION_FAILED) {
+		ASSERT_TRUE(s->cfg.dead);
+		w->failed = s->now;
+		return;
+	}
+
+	if (w->running) {
+		atp_worker_timeout(&w->worker, s->now);
+		sim_app(s, rank);
+		while (atp_worker_next(&w->worker, &seq)) {
+			len = atp_worker_len(&w->worker, seq);
+			buf = malloc(len + 1);
+			ASSERT_EQ(atp_worker_build(&w->worker, seq, s->now,
+						   buf + 1), len);
+			sim_leg(s, SIM_AT_SWITCH_UP, rank, buf + 1, len, false,
+				NULL);
+			free(buf);
+			ASSERT_LE(++burst, s->cfg.window);
+		}
+		ASSERT_LE(w->worker.nxt - w->worker.una, s->cfg.window);
+	}
+
+	at = atp_session_deadline(&w->session);
+	if (w->running)
+		at = min(at, atp_worker_deadline(&w->worker));
+	at = max(at, s->now);
+	if (at == U64_MAX || (w->armed && w->armed <= at))
+		return;
+	w->armed = at;
+	sim_post(s, (struct sim_event){ .time = at, .kind = SIM_WORKER_TIMER,
+		 .rank = rank });
+}
+
+static void sim_worker_start(struct sim *s, u32 rank)
+{
+	struct sim_worker *w = &s->w[rank];
+	u32 start = s->cfg.start;
+
+	atp_worker_init(&w->worker, &s->params, rank, w->session.epoch,
+			w->frags);
+	w->worker.una = start;
+	w->worker.nxt = start;
+	w->worker.end = start;
+	w->running = true;
+}
+
+static void sim_at_worker(struct sim *s, const struct sim_event *ev)
+{
+	struct sim_worker *w = &s->w[ev->rank];
+	struct atp_pkt pkt;
+
+	if (sim_is_dead(s, ev->rank))
+		return;
+	ASSERT_EQ(atp_pkt_parse(&pkt, ev->mem + 1, ev->len), ATP_OK);
+	pkt.ce = ev->ce;
+	atp_session_rx(&w->session, s->now, &pkt);
+	if (!w->running && w->session.state == ATP_SESSION_JOINED)
+		sim_worker_start(s, ev->rank);
+	if (w->running)
+		atp_worker_rx(&w->worker, s->now, &pkt);
+	sim_worker_go(s, ev->rank);
+}
+
+static bool sim_switch_there(const struct sim *s)
+{
+	return s->cfg.aggregators &&
+	       (s->now < s->cfg.absent || s->now >= s->cfg.present);
+}
+
+static void sim_at_switch(struct sim *s, const struct sim_event *ev)
+{
+	bool up = ev->kind == SIM_AT_SWITCH_UP;
+	bool behind = s->cfg.behind & (1U << ev->rank);
+	enum sim_kind to = up ? SIM_AT_PS : SIM_AT_WORKER;
+	u64 *busy = up ? &s->up_busy : NULL;
+	struct sim_frame f;
+	u32 rank, first, last;
+
+	memcpy(f.buf, ev->mem + 1, ev->len);
+	f.len = ev->len;
+	ASSERT_EQ(atp_pkt_parse(&f.pkt, f.buf, f.len), ATP_OK);
+	f.pkt.ce = ev->ce;
+	if (f.pkt.type != ATP_TYPE_DATA || !behind || !sim_switch_there(s)) {
+		sim_leg(s, to, ev->rank, f.buf, f.len, ev->ce, busy);
+		return;
+	}
+
+	first = ev->rank;
+	last = ev->rank;
+	if (up) {
+		if (sim_chance(s, s->cfg.foreign))
+			sim_switch_occupy(&s->sw, f.pkt.index, s->now);
+		if (!sim_switch_gradient(&s->sw, &f, s->now,
+					 sim_chance(s, s->cfg.locked)))
+			return;
+	} else {
+		sim_switch_parameter(&s->sw, &f, s->now);
+		if (f.pkt.flags & ATP_F_MCAST) {
+			f.pkt.flags &= ~ATP_F_MCAST;
+			first = 0;
+			last = s->cfg.workers - 1;
+		}
+	}
+	atp_pkt_write_hdr(f.buf, &f.pkt);
+	for (rank = first; rank <= last; rank++)
+		sim_leg(s, to, rank, f.buf, f.len, ev->ce, busy);
+}
+
+static void sim_at_ps(struct sim *s, const struct sim_event *ev)
+{
+	struct atp_ps_out out;
+	struct atp_pkt pkt;
+
+	ASSERT_EQ(atp_pkt_parse(&pkt, ev->mem + 1, ev->len), ATP_OK);
+	pkt.ce = ev->ce;
+	atp_ps_rx(&s->ps, s->now, &pkt, 1U << ev->rank, &out);
+	sim_send_ps(s, &out);
+}
+
+static void sim_add_stats(struct sim *s)
+{
+	u64 *to = (u64 *)&s->sum;
+	const u64 *from;
+	u32 i, r;
+
+	for (r = 0; r < s->cfg.workers; r++) {
+		from = (const u64 *)&s->w[r].worker.stats;
+		for (i = 0; i < sizeof(s->sum) / sizeof(*to); i++)
+			to[i] += from[i];
+	}
+}
+
+static bool sim_all_done(const struct sim *s)
+{
+	u32 r;
+
+	for (r = 0; r < s->cfg.workers; r++)
+		if (s->w[r].popped < s->cfg.chunks && !s->w[r].failed &&
+		    !sim_is_dead(s, r))
+			return false;
+	return true;
+}
+
+/* Everybody joins, in a random order that the legs make. */
+static void sim_begin(struct sim *s)
+{
+	u32 r;
+
+	sim_expect(s);
+	for (r = 0; r < s->cfg.workers; r++) {
+		struct sim_worker *w = &s->w[r];
+
+		if (w->running)
+			sim_session_out(s, r, ATP_TYPE_LEAVE);
+		w->running = false;
+		w->pushed = 0;
+		w->popped = 0;
+		w->ready = 0;
+		atp_session_join(&w->session, s->now, sim_rand(s));
+		sim_worker_go(s, r);
+	}
+}
+
+static void sim_event(struct sim *s, const struct sim_event *ev)
+{
+	struct atp_ps_out out;
+
+	switch (ev->kind) {
+	case SIM_AT_SWITCH_UP:
+	case SIM_AT_SWITCH_DOWN:
+		sim_at_switch(s, ev);
+		break;
+	case SIM_AT_PS:
+		sim_at_ps(s, ev);
+		sim_arm_ps(s);
+		break;
+	case SIM_AT_WORKER:
+		sim_at_worker(s, ev);
+		break;
+	case SIM_WORKER_TIMER:
+		s->w[ev->rank].armed = 0;
+		sim_worker_go(s, ev->rank);
+		break;
+	case SIM_APP:
+		sim_worker_go(s, ev->rank);
+		break;
+	case SIM_PS_TIMER:
+		s->ps_armed = 0;
+		atp_ps_timeout(&s->ps, s->now, &out);
+		sim_send_ps(s, &out);
+		sim_arm_ps(s);
+		break;
+	case SIM_FORGET:
+		sim_switch_forget(&s->sw);
+		sim_post(s, (struct sim_event){
+			 .time = s->now + s->cfg.forget,
+			 .kind = SIM_FORGET });
+		break;
+	}
+}
+
+static void sim_init(struct sim *s, const struct sim_cfg *cfg)
+{
+	u32 r;
+
+	memset(s, 0, sizeof(*s));
+	s->cfg = *cfg;
+	s->rng = cfg->net_seed;
+	s->now = SEC;
+	s->params = (struct atp_params){
+		.job = SIM_JOB,
+		.workers = cfg->workers,
+		.fragment = cfg->fragment,
+		.window = cfg->window,
+		.scale = cfg->scale,
+		.timeout = cfg->timeout,
+	};
+	s->expect = calloc(cfg->chunks, sizeof(*s->expect));
+	s->ps_mem = calloc(1, atp_ps_mem(&s->params));
+	atp_ps_init(&s->ps, &s->params, cfg->epoch, s->ps_mem);
+	if (cfg->aggregators)
+		sim_switch_init(&s->sw, cfg->aggregators,
+				atp_all_ranks(&s->params), cfg->fragment,
+				cfg->agg_timeout, cfg->cap);
+	for (r = 0; r < cfg->workers; r++) {
+		s->w[r].frags = malloc(cfg->window * sizeof(struct atp_frag));
+		atp_session_init(&s->w[r].session, &s->params, r);
+	}
+	if (cfg->forget)
+		sim_post(s, (struct sim_event){ .time = s->now + cfg->forget,
+			 .kind = SIM_FORGET });
+}
+
+static void sim_free(struct sim *s)
+{
+	u32 i;
+
+	while (s->heap_len)
+		free(sim_take(s).mem);
+	free(s->heap);
+	for (i = 0; i < s->cfg.chunks; i++)
+		free(s->expect[i].lanes);
+	free(s->expect);
+	for (i = 0; i < s->cfg.workers; i++) {
+		while (s->w[i].worker.head) {
+			struct atp_chunk *chunk = s->w[i].worker.head;
+
+			s->w[i].worker.head = chunk->next;
+			free(chunk->data);
+			free(chunk);
+		}
+		free(s->w[i].frags);
+	}
+	if (s->cfg.aggregators)
+		sim_switch_free(&s->sw);
+	free(s->ps_mem);
+}
+
+/* Where it hangs */
+static void sim_dump(const struct sim *s)
+{
+	const struct atp_cell *cell;
+	u64 since;
+	u32 r;
+
+	cell = &s->ps.cells[s->ps.frontier & (2 * s->cfg.window - 1)];
+	printf("# %.6f s, %llu events; PS: running %d frontier %u\n",
+	       (double)(s->now - SEC) / SEC, (unsigned long long)s->events,
+	       s->ps.running, s->ps.frontier);
+	printf("#	cell: seq %u state %u bitmap %#x waits for %#x\n",
+	       cell->seq, cell->state, cell->bitmap,
+	       atp_ps_waiting(&s->ps, &since));
+	for (r = 0; r < s->cfg.workers; r++) {
+		const struct atp_worker *w = &s->w[r].worker;
+
+		printf("# %u: session %u, chunks %u of %u\n", r,
+		       s->w[r].session.state, s->w[r].popped, s->w[r].pushed);
+		printf("#	una %u (%#x) nxt +%u end +%u flight %u lost %u\n",
+		       w->una, w->frags[w->una & (s->cfg.window - 1)].state,
+		       w->nxt - w->una, w->end - w->una, w->inflight, w->lost);
+		printf("#	cwnd %u rto %llu us << %u timer %lld us\n",
+		       w->cong.cwnd, (unsigned long long)w->rtt.rto / USEC,
+		       w->rtt.backoff, (long long)(w->timer - s->now) / 1000);
+		printf("#	waiting %#x resent %llu timeouts %llu\n",
+		       w->waiting, (unsigned long long)w->stats.resent,
+		       (unsigned long long)w->stats.timeouts);
+	}
+}
+
+/* All runs, to the end or the limit */
+static void sim_run(struct sim *s)
+{
+	struct sim_event ev;
+
+	for (s->run = 0; s->run < s->cfg.runs; s->run++) {
+		u64 limit = s->now + s->cfg.limit;
+
+		sim_begin(s);
+		while (!sim_all_done(s)) {
+			ASSERT_TRUE(s->heap_len);
+			ev = sim_take(s);
+			s->now = ev.time;
+			if (s->now >= limit)
+				sim_dump(s);
+			ASSERT_LT(s->now, limit);
+			sim_event(s, &ev);
+			free(ev.mem);
+			s->events++;
+		}
+		sim_add_stats(s);
+	}
+}
+
+#endif /* _ATP_SELFTESTS_SIM_H */

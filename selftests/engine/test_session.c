@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Membership of a worker, event by event. */
+#include <tap.h>
+#include "session.h"
+
+#define MSEC	1000000ULL
+#define SEC	1000000000ULL
+#define NONCE	0x1234
+#define EPOCH	77
+
+static const struct atp_params params = {
+	.job = 9,
+	.workers = 5,
+	.fragment = 248,
+	.window = 64,
+	.scale = 100000000,
+	.timeout = 8 * SEC,
+};
+
+static struct atp_session s;
+
+/* A control packet of the PS through the real writer and parser */
+static enum atp_drop rx_ctl(u64 now, u8 type, u32 job, u32 epoch, u32 nonce,
+			    u32 reason, u32 ranks)
+{
+	struct atp_pkt pkt = {
+		.type = type, .job = job, .epoch = epoch, .fanin0 = 5,
+		.bitmap0 = 4, .cap = ATP_NO_CAP,
+	};
+	struct atp_ctl_host ctl = {
+		.nonce = nonce, .workers = 5, .fragment = 248, .window = 64,
+		.scale = 100000000, .reason = reason, .ranks = ranks,
+	};
+	u8 buf[ATP_HDR_LEN + ATP_CTL_LEN + 1];
+	struct atp_pkt in;
+
+	ASSERT_EQ(atp_ctl_write(buf + 1, &pkt, &ctl), sizeof(buf) - 1);
+	ASSERT_EQ(atp_pkt_parse(&in, buf + 1, sizeof(buf) - 1), ATP_OK);
+	return atp_session_rx(&s, now, &in);
+}
+
+static enum atp_drop rx(u64 now, u8 type, u32 epoch, u32 nonce)
+{
+	return rx_ctl(now, type, 9, epoch, nonce, ATP_REASON_LEFT, 0x13);
+}
+
+static enum atp_drop rx_data(u64 now, u32 epoch, u16 flags)
+{
+	struct atp_pkt pkt = {
+		.type = ATP_TYPE_DATA, .job = 9, .epoch = epoch,
+		.flags = flags, .dtype = ATP_INT32, .fanin0 = 5, .elements = 2,
+	};
+
+	return atp_session_rx(&s, now, &pkt);
+}
+
+static void joining(u64 now)
+{
+	atp_session_init(&s, &params, 2);
+	EXPECT_EQ(s.state, ATP_SESSION_IDLE);
+	atp_session_join(&s, now, NONCE);
+	EXPECT_EQ(s.state, ATP_SESSION_JOINING);
+	EXPECT_EQ(atp_session_tick(&s, now), ATP_TYPE_JOIN);
+	EXPECT_EQ(atp_session_tick(&s, now), 0);
+}
+
+static void joined(u64 now)
+{
+	joining(now);
+	EXPECT_EQ(rx(now, ATP_TYPE_WELCOME, EPOCH, NONCE), ATP_OK);
+	EXPECT_EQ(s.state, ATP_SESSION_JOINED);
+	EXPECT_EQ(s.epoch, EPOCH);
+}
+
+TEST(idle_wants_nothing)
+{
+	atp_session_init(&s, &params, 2);
+	EXPECT_EQ(atp_session_deadline(&s), U64_MAX);
+	EXPECT_EQ(atp_session_tick(&s, 100 * SEC), 0);
+	EXPECT_EQ(rx(1, ATP_TYPE_WELCOME, EPOCH, 0), ATP_DROP_STATE);
+	EXPECT_EQ(rx(1, ATP_TYPE_ABORT, 0, 0), ATP_DROP_STATE);
+	EXPECT_EQ(s.state, ATP_SESSION_IDLE);
+}
+
+TEST(join_backs_off)
+{
+	u64 at = SEC, gap = 20 * MSEC;
+	u32 i;
+
+	joining(at);
+	for (i = 0; i < 10; i++) {
+		EXPECT_EQ(atp_session_deadline(&s) - at, gap);
+		EXPECT_EQ(atp_session_tick(&s, at + gap - 1), 0);
+		at += gap;
+		EXPECT_EQ(atp_session_tick(&s, at), ATP_TYPE_JOIN);
+		/* it lives, so this goes on for ever */
+		EXPECT_EQ(rx(at, ATP_TYPE_PONG, 0, NONCE), ATP_OK);
+		EXPECT_EQ(s.ranks, 0x13);
+		gap = min(2 * gap, 500 * MSEC);
+	}
+}
+
+/* At least four JOINs fit into the timeout, however short that is. */
+TEST(join_backs_off_to_a_quarter_of_the_timeout)
+{
+	u64 at = SEC;
+	u32 i;
+
+	joining(at);
+	s.params.timeout = 400 * MSEC;
+	for (i = 0; i < 10; i++) {
+		at = atp_session_deadline(&s);
+		EXPECT_EQ(atp_session_tick(&s, at), ATP_TYPE_JOIN);
+		EXPECT_EQ(rx(at, ATP_TYPE_PONG, 0, NONCE), ATP_OK);
+	}
+	EXPECT_EQ(atp_session_deadline(&s) - at, 100 * MSEC);
+}
+
+TEST(joining_without_an_answer)
+{
+	u64 at = SEC;
+	u32 joins = 0;
+
+	joining(at);
+	while (s.state == ATP_SESSION_JOINING) {
+		at = atp_session_deadline(&s);
+		joins += atp_session_tick(&s, at) == ATP_TYPE_JOIN;
+		ASSERT_LT(joins, 1000);
+	}
+	EXPECT_EQ(s.state, ATP_SESSION_FAILED);
+	EXPECT_EQ(s.reason, ATP_REASON_SILENT);
+	EXPECT_EQ(s.ranks, 0);
+	EXPECT_EQ(at, 9 * SEC);
+	EXPECT_GE(joins, 15);
+	EXPECT_EQ(atp_session_deadline(&s), U64_MAX);
+}
+
+TEST(joining_table)
+{
+	joining(SEC);
+	EXPECT_EQ(rx(SEC, ATP_TYPE_WELCOME, EPOCH, NONCE + 1), ATP_DROP_NONCE);
+	EXPECT_EQ(rx(SEC, ATP_TYPE_ABORT, EPOCH, NONCE + 1), ATP_DROP_NONCE);
+	EXPECT_EQ(rx(SEC, ATP_TYPE_ABORT, 0, 0), ATP_DROP_NONCE);
+	EXPECT_EQ(rx(SEC, ATP_TYPE_PONG, 0, NONCE - 1), ATP_DROP_NONCE);
+	EXPECT_EQ(rx(SEC, ATP_TYPE_STATUS, 0, NONCE), ATP_DROP_STATE);
+	EXPECT_EQ(rx_data(SEC, 0, ATP_F_ACK), ATP_DROP_STATE);
+	EXPECT_EQ(rx(SEC, ATP_TYPE_JOIN, 0, NONCE), ATP_DROP_TYPE);
+	EXPECT_EQ(rx(SEC, ATP_TYPE_LEAVE, 0, NONCE), ATP_DROP_TYPE);
+	EXPECT_EQ(rx(SEC, ATP_TYPE_PING, 0, NONCE), ATP_DROP_TYPE);
+	EXPECT_EQ(rx_ctl(SEC, ATP_TYPE_WELCOME, 8, EPOCH, NONCE, 0, 0),
+		  ATP_DROP_JOB);
+	EXPECT_EQ(rx_ctl(SEC, ATP_TYPE_ABORT, 9, 0, NONCE, 0, 0),
+		  ATP_DROP_FLAGS);
+	EXPECT_EQ(s.state, ATP_SESSION_JOINING);
+	EXPECT_EQ(s.heard, SEC);
+
+	EXPECT_EQ(rx(SEC + 5, ATP_TYPE_ABORT, 0, NONCE), ATP_OK);
+	EXPECT_EQ(s.state, ATP_SESSION_FAILED);
+	EXPECT_EQ(s.reason, ATP_REASON_LEFT);
+	EXPECT_EQ(s.ranks, 0x13);
+	EXPECT_EQ(rx(SEC + 6, ATP_TYPE_WELCOME, EPOCH, NONCE), ATP_DROP_STATE);
+	EXPECT_EQ(s.state, ATP_SESSION_FAILED);
+}
+
+TEST(joined_table)
+{
+	joined(SEC);
+	EXPECT_EQ(rx(2 * SEC, ATP_TYPE_ABORT, EPOCH + 1, NONCE),
+		  ATP_DROP_EPOCH);
+	EXPECT_EQ(rx(2 * SEC, ATP_TYPE_PONG, EPOCH - 1, NONCE),
+		  ATP_DROP_EPOCH);
+	EXPECT_EQ(rx(2 * SEC, ATP_TYPE_STATUS, 0, NONCE), ATP_DROP_EPOCH);
+	EXPECT_EQ(rx(2 * SEC, ATP_TYPE_WELCOME, EPOCH + 1, NONCE),
+		  ATP_DROP_EPOCH);
+	EXPECT_EQ(rx_data(2 * SEC, EPOCH + 1, ATP_F_ACK), ATP_DROP_EPOCH);
+	EXPECT_EQ(rx_data(2 * SEC, EPOCH, 0), ATP_DROP_FLAGS);
+	EXPECT_EQ(s.heard, SEC);
+	EXPECT_EQ(s.state, ATP_SESSION_JOINED);
+
+	EXPECT_EQ(rx(3 * SEC, ATP_TYPE_PONG, EPOCH, 0), ATP_OK);
+	EXPECT_EQ(s.heard, 3 * SEC);
+	EXPECT_EQ(rx_data(4 * SEC, EPOCH, ATP_F_ACK), ATP_OK);
+	EXPECT_EQ(s.heard, 4 * SEC);
+	EXPECT_EQ(rx(5 * SEC, ATP_TYPE_STATUS, EPOCH, 0), ATP_OK);
+	EXPECT_EQ(s.heard, 5 * SEC);
+	EXPECT_EQ(rx(6 * SEC, ATP_TYPE_WELCOME, EPOCH, NONCE), ATP_OK);
+	EXPECT_EQ(s.heard, 6 * SEC);
+	EXPECT_EQ(s.state, ATP_SESSION_JOINED);
+
+	EXPECT_EQ(rx_ctl(7 * SEC, ATP_TYPE_ABORT, 9, EPOCH, 0,
+			 ATP_REASON_DISAGREE, 0x4), ATP_OK);
+	EXPECT_EQ(s.state, ATP_SESSION_FAILED);
+	EXPECT_EQ(s.reason, ATP_REASON_DISAGREE);
+	EXPECT_EQ(s.ranks, 0x4);
+}
+
+/* Every quarter of the timeout, whatever is heard */
+TEST(pings)
+{
+	u64 at = SEC;
+	u32 i;
+
+	joined(at);
+	for (i = 0; i < 10; i++) {
+		EXPECT_EQ(atp_session_deadline(&s), at + 2 * SEC);
+		EXPECT_EQ(atp_session_tick(&s, at + 2 * SEC - 1), 0);
+		at += 2 * SEC;
+		EXPECT_EQ(atp_session_tick(&s, at), ATP_TYPE_PING);
+		EXPECT_EQ(atp_session_tick(&s, at), 0);
+		EXPECT_EQ(rx_data(at + SEC, EPOCH, ATP_F_ACK), ATP_OK);
+	}
+}
+
+TEST(silence_of_the_ps)
+{
+	u64 at = SEC;
+	u32 pings = 0;
+
+	joined(at);
+	while (s.state == ATP_SESSION_JOINED) {
+		at = atp_session_deadline(&s);
+		pings += atp_session_tick(&s, at) == ATP_TYPE_PING;
+		ASSERT_LT(pings, 100);
+	}
+	EXPECT_EQ(at, 9 * SEC);
+	EXPECT_EQ(pings, 3);
+	EXPECT_EQ(s.state, ATP_SESSION_FAILED);
+	EXPECT_EQ(s.reason, ATP_REASON_SILENT);
+	EXPECT_EQ(s.ranks, 0);
+}
+
+/* Who was suspended itself asks once more before it says that the PS is. */
+TEST(suspended)
+{
+	joined(SEC);
+	EXPECT_EQ(atp_session_tick(&s, 100 * SEC), ATP_TYPE_PING);
+	EXPECT_EQ(s.state, ATP_SESSION_JOINED);
+	EXPECT_EQ(rx(100 * SEC + 1, ATP_TYPE_PONG, EPOCH, 0), ATP_OK);
+	EXPECT_EQ(atp_session_tick(&s, 102 * SEC), ATP_TYPE_PING);
+	EXPECT_EQ(s.state, ATP_SESSION_JOINED);
+
+	joined(SEC);
+	EXPECT_EQ(atp_session_tick(&s, 100 * SEC), ATP_TYPE_PING);
+	EXPECT_EQ(atp_session_deadline(&s), 102 * SEC);
+	EXPECT_EQ(atp_session_tick(&s, 102 * SEC), 0);
+	EXPECT_EQ(s.state, ATP_SESSION_FAILED);
+}
+
+TEST(joins_again)
+{
+	joined(SEC);
+	EXPECT_EQ(rx(2 * SEC, ATP_TYPE_ABORT, EPOCH, 0), ATP_OK);
+	atp_session_join(&s, 3 * SEC, 0);
+	EXPECT_NE(s.nonce, 0);
+	EXPECT_EQ(s.reason, ATP_REASON_NONE);
+	EXPECT_EQ(s.ranks, 0);
+	EXPECT_EQ(s.epoch, 0);
+	EXPECT_EQ(atp_session_tick(&s, 3 * SEC), ATP_TYPE_JOIN);
+	EXPECT_EQ(atp_session_deadline(&s), 3 * SEC + 20 * MSEC);
+	EXPECT_EQ(rx(3 * SEC, ATP_TYPE_WELCOME, EPOCH, NONCE), ATP_DROP_NONCE);
+	EXPECT_EQ(rx(3 * SEC, ATP_TYPE_WELCOME, EPOCH + 1, s.nonce), ATP_OK);
+	EXPECT_EQ(s.epoch, EPOCH + 1);
+}
+
+TEST(what_is_sent)
+{
+	static const u8 types[] = {
+		ATP_TYPE_JOIN, ATP_TYPE_PING, ATP_TYPE_LEAVE,
+	};
+	u8 buf[ATP_HDR_LEN + ATP_CTL_LEN + 1];
+	struct atp_ctl_host ctl;
+	struct atp_pkt pkt;
+	u32 i;
+
+	for (i = 0; i < 2 * ARRAY_SIZE(types); i++) {
+		if (i < 3)
+			joining(SEC);
+		else
+			joined(SEC);
+		EXPECT_EQ(atp_session_build(&s, types[i % 3], buf + 1),
+			  sizeof(buf) - 1);
+		ASSERT_EQ(atp_pkt_parse(&pkt, buf + 1, sizeof(buf) - 1),
+			  ATP_OK);
+		EXPECT_EQ(pkt.type, types[i % 3]);
+		EXPECT_EQ(pkt.job, 9);
+		EXPECT_EQ(pkt.epoch, i < 3 ? 0 : EPOCH);
+		EXPECT_EQ(pkt.bitmap0, 1 << 2);
+		EXPECT_EQ(pkt.fanin0, 5);
+		atp_ctl_read(&ctl, pkt.payload);
+		EXPECT_EQ(ctl.nonce, NONCE);
+		EXPECT_EQ(ctl.workers, 5);
+		EXPECT_EQ(ctl.fragment, 248);
+		EXPECT_EQ(ctl.window, 64);
+		EXPECT_EQ(ctl.scale, 100000000);
+		EXPECT_EQ(ctl.reason, 0);
+		EXPECT_EQ(ctl.ranks, 0);
+	}
+}
+
+TAP_MAIN()

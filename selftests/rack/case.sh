@@ -1,0 +1,171 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# One end-to-end case, in the virtual machine:
+#
+#   selftests/vm/run-vm.sh -- selftests/rack/case.sh workers=2 loss=1 switch=on
+#
+# Prints what the ranks counted.  Exit status 0: every rank had every sum, bit
+# by bit.  What is not given is as in the list below.
+
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+# shellcheck source=/dev/null
+. "$top/selftests/lib/rack.sh"
+
+declare -A c=(
+	[workers]=2		# 1 to 32
+	[payload]=248		# bytes of a fragment
+	[mtu]=""			# default: what the payload needs, 1500 at least
+	[family]=4		# IP version
+	[switch]=off		# on, or off,on: one run each
+	[attach]=""		# words for atp switch attach
+	[window]=""		# of the job, in fragments
+	[scale]=100000000	# of the job
+	[timeout]=30000		# of the job, in milliseconds
+	[loss]=0		# percent on every leg
+	[duplicate]=0		# percent on every leg
+	[reorder]=0		# percent that overtakes the rest, on every leg
+	[chunks]=8
+	[lanes]=8192		# per chunk
+	[tails]=""		# yes: chunks of all lengths up to that
+	[dtype]=float32		# int32, mixed
+	[values]=plain		# edge, wild
+	[depth]=4		# chunks in flight
+	[runs]=1
+	[seed]=1
+	[job]=7
+	[jobs]=1		# jobs at the same time: 7, 8 ...
+	[ps]=ps			# or a worker's host: w0
+	[at]=""			# CHUNK:VERB: of rack.sh, in mid-stream
+	[at2]=""			# another
+	[args]=""			# more words for the worker program
+	[rack]=new		# keep: use the one that is there
+	[limit]=60		# seconds of silence
+	[want]=""		# counter of the switch that must not be zero;
+				# default: aggregated, single with one worker
+)
+
+for word in "$@"; do
+	key=${word%%=*}
+	if [ "$key" = "$word" ] || [ -z "${c[$key]+x}" ]; then
+		echo "case: what is $word?" >&2
+		exit 2
+	fi
+	c[$key]=${word#*=}
+done
+
+fail() {
+	echo "case: $*"
+	exit 1
+}
+
+if [ -z "${c[mtu]}" ]; then
+	# IPv6, UDP and ATP headers
+	c[mtu]=$((c[payload] + 40 + 8 + 36))
+	((c[mtu] >= 1500)) || c[mtu]=1500
+fi
+
+if [ "${c[rack]}" = new ]; then
+	modprobe atp || fail "cannot load the module"
+	rack_up "${c[workers]}" "${c[mtu]}" || fail "no rack"
+	trap rack_down EXIT
+fi
+
+# what a case that failed left behind
+while read -r id _; do
+	rack_job_del "$id"
+done < <(rack_jobs)
+
+export RACK_PS=${c[ps]}
+mapfile -t jobs < <(seq "${c[job]}" $((c[job] + c[jobs] - 1)))
+for job in "${jobs[@]}"; do
+	rack_job_add "$job" "${c[workers]}" "${c[family]}" \
+		fragment "${c[payload]}" scale "${c[scale]}" \
+		timeout "${c[timeout]}" \
+		${c[window]:+window "${c[window]}"} || fail "no job"
+done
+
+disturb=()
+[ "${c[loss]}" = 0 ] || disturb+=(loss "${c[loss]}%")
+[ "${c[duplicate]}" = 0 ] || disturb+=(duplicate "${c[duplicate]}%")
+# The rest is held back, so that those without delay overtake it.
+[ "${c[reorder]}" = 0 ] || disturb+=(delay 1ms reorder "$((100 - c[reorder]))%")
+rack_netem all both "${disturb[@]}" || fail "no netem"
+
+at=()
+for word in "${c[at]}" "${c[at2]}"; do
+	[ -z "$word" ] ||
+		at+=(--at "${word%%:*}:$top/selftests/lib/rack.sh ${word#*:}")
+done
+
+# one JOB
+one() {
+	# shellcheck disable=SC2086 # words
+	"$top/build/selftests/rack/worker" --job "$1" \
+		--workers "${c[workers]}" --chunks "${c[chunks]}" \
+		--lanes "${c[lanes]}" ${c[tails]:+--tails} \
+		--dtype "${c[dtype]}" --values "${c[values]}" \
+		--depth "${c[depth]}" --runs "${c[runs]}" \
+		--seed $((c[seed] * 1000 + $1)) --scale "${c[scale]}" \
+		--limit "${c[limit]}" "${at[@]}" ${c[args]}
+}
+
+run() {
+	local job pid pids=()
+
+	for job in "${jobs[@]}"; do
+		one "$job" &
+		pids+=($!)
+	done
+	for pid in "${pids[@]}"; do
+		wait "$pid" || status=1
+	done
+	[ $status -eq 0 ] || rack_show
+}
+
+# A sum that is right proves nothing of a switch that did nothing.
+look() {
+	local counters job
+
+	for job in "${jobs[@]}"; do
+		counters=$(rack_switch_counters "$job") ||
+			fail "no counters"
+		if ! grep -q "^${c[want]} " <<<"$counters"; then
+			echo "case: job $job: the switch has no ${c[want]}"
+			status=1
+		fi
+		if [ ${#disturb[@]} -eq 0 ] && grep '^drop' <<<"$counters"
+		then
+			echo "case: job $job: the switch dropped these"
+			status=1
+		fi
+	done
+}
+
+if [ -z "${c[want]}" ]; then
+	c[want]=aggregated
+	[ "${c[workers]}" -gt 1 ] || c[want]=single
+fi
+
+status=0
+for state in ${c[switch]//,/ }; do
+	# shellcheck disable=SC2086 # words
+	case $state in
+	on) rack_switch_on ${c[attach]} || fail "no switch" ;;
+	off) rack_switch_off || fail "the switch stays" ;;
+	*) fail "the switch cannot be $state" ;;
+	esac
+	run
+	if [ "$state" = on ] && [ ${#at[@]} -eq 0 ]; then
+		look
+	fi
+	c[seed]=$((c[seed] + 1))
+done
+
+if [ "${c[rack]}" = keep ]; then
+	for job in "${jobs[@]}"; do
+		rack_job_del "$job" || fail "the job stays"
+	done
+fi
+exit $status

@@ -1,0 +1,391 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""libatp and the Python module over it, with NumPy as the oracle."""
+
+import errno
+import os
+import select
+import subprocess
+import sys
+import threading
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.join(HERE, "../..")
+os.environ.setdefault("LIBATP", os.path.join(TOP, "build/lib/libatp.so.1"))
+sys.path.insert(0, os.path.join(HERE, "../lib"))
+sys.path.insert(0, os.path.join(TOP, "userspace/python"))
+import atp  # noqa: E402
+from rack import inside, rack, run  # noqa: E402
+
+WORKERS = 3
+JOB = 7
+SCALE = 10**8
+TIMEOUT = 2
+LONG = 60
+
+
+class Run:
+    """All ranks in this process; only what never waits can be used."""
+
+    def __enter__(self):
+        self.jobs = []
+        for rank in range(WORKERS):
+            with inside(f"w{rank}"):
+                self.jobs.append(atp.Job(JOB, rank))
+        for job in self.jobs:
+            job._wait_joined(LONG)
+        return self.jobs
+
+    def __exit__(self, *_):
+        for job in self.jobs:
+            job.close()
+
+
+def expect(got, want):
+    if got != want:
+        raise AssertionError(f"got {got}, expected {want}")
+
+
+def same(got, want):
+    if got.dtype != want.dtype or got.shape != want.shape:
+        raise AssertionError(f"{got.dtype} {got.shape}")
+    wrong = np.flatnonzero(got.view(np.uint32) != want.view(np.uint32))
+    if len(wrong):
+        raise AssertionError(f"{len(wrong)} of {got.size}, {wrong[:5]}")
+
+
+def gradients(rng, shape):
+    return [
+        np.array(
+            rng.standard_normal(shape) * 10.0 ** -rng.integers(0, 6),
+            np.float32,
+        )
+        for _ in range(WORKERS)
+    ]
+
+
+def total(arrays):
+    """What the protocol promises, in float64, which is exact enough.
+
+    The product of a float32 and 10^8 has 43 bits; the quotient of a 31-bit
+    number by 10^8 is never nearer to a tie of float32 than 2^-44 of it.
+    """
+    if arrays[0].dtype == np.int32:
+        return sum(a.astype(np.int64) for a in arrays).astype(np.int32)
+    scaled = [np.rint(a.astype(np.float64) * SCALE) for a in arrays]
+    # adding zero makes an unsigned zero
+    return ((sum(scaled) + 0.0) / SCALE).astype(np.float32)
+
+
+def settle(requests):
+    """All requests of all ranks, by their descriptors."""
+    waiting = dict(requests)
+    while waiting:
+        poll = select.poll()
+        for job in {job for job, _ in waiting}:
+            poll.register(job.fileno(), select.POLLIN)
+        if not poll.poll(LONG * 1000):
+            raise AssertionError([j.describe() for j, _ in waiting])
+        waiting = {
+            (job, number): request
+            for (job, number), request in waiting.items()
+            if not request.done()
+        }
+
+
+def reduce(jobs, *tensors):
+    """tensors: for each, an array per rank"""
+    want = [total(arrays) for arrays in tensors]
+    requests = {}
+    for rank, job in enumerate(jobs):
+        for number, arrays in enumerate(tensors):
+            requests[job, number] = job.allreduce_start(arrays[rank])
+    settle(requests)
+    for arrays, sums in zip(tensors, want):
+        for array in arrays:
+            same(array, sums)
+
+
+def tensors_of_any_length():
+    rng = np.random.default_rng(1)
+    with Run() as jobs:
+        for count in (1, 2, 61, 62, 63, 1000, 65535, 65536, 65537, 200000):
+            reduce(jobs, gradients(rng, count))
+
+
+def tensors_of_any_shape():
+    rng = np.random.default_rng(2)
+    with Run() as jobs:
+        reduce(jobs, gradients(rng, (3, 5, 7)))
+        # not contiguous: copied, and copied back
+        reduce(jobs, [a.T for a in gradients(rng, (30, 20))])
+        reduce(jobs, [a[::2] for a in gradients(rng, 1001)])
+        reduce(jobs, gradients(rng, ()))
+        reduce(jobs, gradients(rng, 0), gradients(rng, 10), gradients(rng, 0))
+
+
+def integers():
+    rng = np.random.default_rng(3)
+    with Run() as jobs:
+        arrays = [
+            rng.integers(-(2**29), 2**29, 100000).astype(np.int32)
+            for _ in range(WORKERS)
+        ]
+        reduce(jobs, arrays, gradients(rng, 100), [a.copy() for a in arrays])
+
+
+def more_than_the_socket_holds():
+    rng = np.random.default_rng(4)
+    with Run() as jobs:
+        # 12 MB in flight at once, three times what a socket holds
+        reduce(jobs, *[gradients(rng, 1000000) for _ in range(3)])
+
+
+def many_at_once():
+    rng = np.random.default_rng(5)
+    with Run() as jobs:
+        reduce(jobs, *[gradients(rng, 1 + n % 7) for n in range(300)])
+
+
+def waiting_in_threads():
+    rng = np.random.default_rng(6)
+    arrays = gradients(rng, 300000)
+    want = total(arrays)
+    errors = []
+
+    def work(job, array):
+        try:
+            for part in np.array_split(array, 5):
+                job.allreduce(part)
+        except OSError as error:
+            errors.append(error)
+
+    with Run() as jobs:
+        threads = [
+            threading.Thread(target=work, args=pair)
+            for pair in zip(jobs, arrays)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    expect(errors, [])
+    for array in arrays:
+        same(array, want)
+
+
+def the_descriptor_tells_what_is_done():
+    with Run() as jobs:
+        poll = select.poll()
+        poll.register(jobs[0].fileno(), select.POLLIN)
+        # nothing to do: not readable
+        expect(poll.poll(0), [])
+        arrays = [np.full(4, 1 + rank, np.int32) for rank in range(WORKERS)]
+        first = jobs[0].allreduce_start(arrays[0])
+        expect(poll.poll(0), [])
+        others = [
+            jobs[rank].allreduce_start(arrays[rank])
+            for rank in range(1, WORKERS)
+        ]
+        expect(len(poll.poll(LONG * 1000)), 1)
+        # done, as progress() found, but nobody has asked for it yet
+        while jobs[0].progress():
+            poll.poll(LONG * 1000)
+        expect(len(poll.poll(0)), 1)
+        expect(first.done(), True)
+        expect(poll.poll(0), [])
+        # an empty one is done at once
+        poll = select.poll()
+        poll.register(jobs[1].fileno(), select.POLLIN)
+        for other in others:
+            other.wait(LONG)
+        expect(poll.poll(0), [])
+        empty = jobs[1].allreduce_start(np.zeros(0, np.int32))
+        expect(len(poll.poll(0)), 1)
+        expect(empty.done(), True)
+        expect(poll.poll(0), [])
+        for array in arrays:
+            expect(array.tolist(), [6] * 4)
+
+
+def a_wait_has_a_limit():
+    with Run() as jobs:
+        array = np.ones(1, np.int32)
+        request = jobs[0].allreduce_start(array)
+        try:
+            request.wait(0.1)
+            raise AssertionError("it did not end")
+        except TimeoutError:
+            pass
+        others = [job.allreduce_start(np.ones(1, np.int32)) for job in jobs[1:]]
+        expect(request.wait(LONG) is array, True)
+        expect(array[0], WORKERS)
+        for other in others:
+            other.wait(LONG)
+
+
+def a_sum_that_does_not_fit():
+    with Run() as jobs:
+        size = 200000
+        arrays = [np.ones(size, np.int32) for _ in jobs]
+        for array in arrays:
+            array[5] = 2**30
+        requests = [
+            job.allreduce_start(array) for job, array in zip(jobs, arrays)
+        ]
+        for request in requests:
+            try:
+                request.wait(LONG)
+                raise AssertionError("it fits")
+            except atp.Error as error:
+                expect(error.errno, errno.EOVERFLOW)
+        # other chunks are sums, and the run goes on
+        for array in arrays:
+            expect(array[-1], WORKERS)
+        reduce(jobs, [np.ones(9, np.int32) for _ in jobs])
+
+
+def a_silent_rank_is_named():
+    with Run() as jobs:
+        requests = [
+            job.allreduce_start(np.ones(1000, np.float32)) for job in jobs[:2]
+        ]
+        rack("link", "w2", "down")
+        try:
+            for request in requests:
+                try:
+                    request.wait(LONG)
+                    raise AssertionError("nothing is missing")
+                except atp.Error as error:
+                    expect(error.errno, errno.ETIMEDOUT)
+                    expect(error.reason, atp.Reason.SILENT)
+                    expect(error.ranks, (2,))
+                    expect(error.strerror, f"job {JOB}: rank 2 is silent")
+            # and once more
+            try:
+                jobs[0].allreduce_start(np.ones(1, np.float32))
+                raise AssertionError("the run is over")
+            except atp.Error as error:
+                expect(error.errno, errno.ETIMEDOUT)
+        finally:
+            rack("link", "w2", "up")
+
+
+def ranks_that_left_are_named():
+    with Run() as jobs:
+        jobs[0].close()
+        jobs[2].close()
+        request = jobs[1].allreduce_start(np.ones(1, np.float32))
+        try:
+            request.wait(LONG)
+            raise AssertionError("nothing is missing")
+        except atp.Error as error:
+            expect(error.errno, errno.ECONNRESET)
+            expect(error.reason, atp.Reason.LEFT)
+            expect(error.ranks, (0, 2))
+            expect(error.strerror, f"job {JOB}: ranks 0,2 have left")
+
+
+def joining_fails_in_words():
+    for host, job, rank, number, words in (
+        ("w0", 99, 0, errno.ENOENT, "no such job on this host"),
+        ("w0", JOB, 9, errno.EINVAL, "there is no rank 9"),
+        ("w0", JOB, 70000, errno.EINVAL, "there is no rank 70000"),
+        ("w0", JOB, 1, errno.EADDRNOTAVAIL,
+         "the address of rank 1 is not on this host"),
+    ):
+        try:
+            with inside(host):
+                atp.join(job, rank)
+            raise AssertionError("it joined")
+        except atp.Error as error:
+            expect(error.errno, number)
+            expect(error.strerror, f"job {job}: {words}")
+    try:
+        with inside("w0"):
+            atp.join(JOB, 0, timeout=0.1)
+        raise AssertionError("it joined alone")
+    except TimeoutError as error:
+        expect(
+            error.strerror, f"job {JOB}: rank 0 waits for the others to join"
+        )
+
+
+def arguments_are_checked():
+    with Run() as jobs:
+        read_only = np.ones(3, np.float32)
+        read_only.flags.writeable = False
+        for wrong, exception in (
+            (np.ones(3), TypeError),
+            ([1.0, 2.0], TypeError),
+            (np.ones(3, ">f4"), TypeError),
+            (read_only, ValueError),
+        ):
+            try:
+                jobs[0].allreduce(wrong)
+                raise AssertionError(f"{wrong!r} was taken")
+            except exception:
+                pass
+        info = jobs[1].info()
+        expect((info.job, info.rank, info.workers), (JOB, 1, WORKERS))
+        expect(info.reason, atp.Reason.NONE)
+        jobs[2].close()
+        jobs[2].close()
+        try:
+            jobs[2].allreduce(np.ones(1, np.float32))
+            raise AssertionError("it has left")
+        except ValueError:
+            pass
+
+
+def the_library_in_c():
+    """The program of the manual page, in a process per rank."""
+    processes = []
+    for rank in range(WORKERS):
+        with inside(f"w{rank}"):
+            processes.append(
+                subprocess.Popen(
+                    [os.path.join(TOP, "build/selftests/rack/sum"),
+                     str(JOB), str(rank)],
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+    for process in processes:
+        output, _ = process.communicate(timeout=LONG)
+        expect((process.returncode, output), (0, "6 60\n"))
+
+
+TESTS = (
+    tensors_of_any_length,
+    tensors_of_any_shape,
+    integers,
+    more_than_the_socket_holds,
+    many_at_once,
+    waiting_in_threads,
+    the_descriptor_tells_what_is_done,
+    a_wait_has_a_limit,
+    a_sum_that_does_not_fit,
+    a_silent_rank_is_named,
+    ranks_that_left_are_named,
+    joining_fails_in_words,
+    arguments_are_checked,
+    the_library_in_c,
+)
+
+
+def main():
+    subprocess.run(["modprobe", "atp"], check=True)
+    rack("up", WORKERS, 1500)
+    rack("job_add", JOB, WORKERS, 4, "fragment", 1400, "timeout",
+         TIMEOUT * 1000)
+    try:
+        return run(TESTS)
+    finally:
+        rack("down")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,273 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Run the tests of all suites and count. selftests/README says what a suite
+# is and how to add a test.
+
+set -u
+
+usage() {
+	cat <<-EOF
+	usage: run.sh [OPTION]...
+
+	  --only SUITE[/TEST]  only these (TEST: how the line in the suite's
+	                       file "tests" begins); may be given again
+	  --kernel NAME        only in the machine with this kernel, besides
+	                       the host; may be given again (default 6.1 6.12)
+	  --host               nothing that needs a virtual machine
+	  --vm                 nothing that runs on the host
+	  --list               show what would run
+	EOF
+}
+
+here=$(cd "$(dirname "$0")" && pwd)
+# The self-test of this script has suites of its own.
+suites=${SUITES:-$here}
+top=$(cd "$here/.." && pwd)
+only=()
+kernels=()
+want_host=1
+want_vm=1
+list=
+
+while [ $# -gt 0 ]; do
+	case $1 in
+	--only) only+=("$2"); shift ;;
+	--kernel) kernels+=("$2"); shift ;;
+	--host) want_vm= ;;
+	--vm) want_host= ;;
+	--list) list=1 ;;
+	--help | -h) usage; exit 0 ;;
+	*) usage >&2; exit 2 ;;
+	esac
+	shift
+done
+[ ${#kernels[@]} -gt 0 ] || kernels=(6.1 6.12)
+
+# shellcheck source=vm/report.sh
+. "$here/vm/report.sh"
+
+# Runs of different suites may go on at the same time.
+id=all
+[ ${#only[@]} -eq 0 ] || id=$(printf '%s\n' "${only[@]%%/*}" | sort -u |
+	paste -s -d +)
+logs=${LOGS:-$top/build/tests/$id}
+
+passed=0
+failed=0
+summary=()
+
+say() {
+	printf '  %-7s %s\n' "$1" "$2"
+}
+
+# one more failure, with no log behind it
+fail() {
+	say FAIL "$1"
+	failed=$((failed + 1))
+	summary+=("$1")
+}
+
+# count WHERE NAME LOG: add the results of a test
+count() {
+	local p f
+
+	read -r p f <"$3.result"
+	# a test that yields no result proves nothing
+	[ $((p + f)) -gt 0 ] || f=1
+	passed=$((passed + p))
+	failed=$((failed + f))
+	[ "$f" -eq 0 ] || summary+=("$1 $2: $f failed, output in ${3#"$top"/}")
+}
+
+wanted() {
+	local pattern
+
+	[ ${#only[@]} -gt 0 ] || return 0
+	for pattern in "${only[@]}"; do
+		[[ "$1" == "$pattern" || "$1/$2" == "$pattern"* ]] && return 0
+	done
+	return 1
+}
+
+have_bpf() {
+	[ "$(id -u)" -eq 0 ] && bpftool prog show >/dev/null 2>&1
+}
+
+# Expand a line of a suite's list to words of the form
+#   WHERE TIMEOUT SUITE COMMAND [ARG]...
+# one line for each place where the test runs and each match of a wildcard.
+expand() {
+	local suite=$1 where limit=600 place match matches
+	local -a words
+
+	read -r -a words <<<"$2"
+	where=${words[0]}
+	words=("${words[@]:1}")
+	if [[ ${words[0]} == timeout=* ]]; then
+		limit=${words[0]#timeout=}
+		words=("${words[@]:1}")
+	fi
+	matches=$(cd "$suites/$suite" && compgen -G "${words[0]}" |
+		while read -r match; do
+			[ ! -x "$match" ] || echo "$match"
+		done
+		cd "$top/build/selftests/$suite" 2>/dev/null &&
+			compgen -G "${words[0]}" | while read -r match; do
+				[ ! -x "$match" ] || echo "$match"
+			done)
+	while read -r match; do
+		# leave out what the compiler leaves beside its output
+		[[ $match != *.[od] ]] || continue
+		wanted "$suite" "$match ${words[*]:1}" || continue
+		for place in ${where//,/ }; do
+			echo "$place $limit $suite $match ${words[*]:1}"
+		done
+	done < <(sort -u <<<"${matches:-${words[0]}}")
+}
+
+build_suite() {
+	local log=$logs/$1.build.log
+
+	[ -e "$suites/$1/Makefile" ] || return 0
+	make --no-print-directory -C "$suites/$1" -j2 >"$log" 2>&1 && return 0
+	tail -n 30 "$log" | sed 's/^/    | /'
+	fail "$1: its programs do not build, output in ${log#"$top"/}"
+}
+
+run_host() {
+	local n=0 test log start
+
+	for test in "$@"; do
+		read -r -a words <<<"$test"
+		n=$((n + 1))
+		log=$logs/host/$n.log
+		start=$SECONDS
+		"$here/vm/run-one.sh" "$log" "${words[@]:1}"
+		report "${words[*]:2}" "$log" $((SECONDS - start))
+		count host "${words[*]:2}" "$log"
+	done
+}
+
+# All tests of a kernel in one machine; a new machine for the rest after a
+# crash or a timeout.
+run_vm() {
+	local kernel=$1 dir=$top/build/vm-out/tests/$id/$1 n=0 limit=120
+	local test status n_running name log
+
+	shift
+	rm -rf "$dir"
+	mkdir -p "$dir"
+	for test in "$@"; do
+		n=$((n + 1))
+		read -r -a words <<<"$test"
+		echo "$n ${words[*]:1}"
+		limit=$((limit + words[1]))
+	done >"$dir/list"
+	for test in "$@"; do
+		read -r -a words <<<"$test"
+		limit=$((limit + words[1]))
+	done
+
+	while :; do
+		rm -f "$dir/running" "$dir/running.id"
+		"$here/vm/run-vm.sh" --kernel "$kernel" --timeout "$limit" \
+			--out "$logs/vm-$kernel.log" -- \
+			selftests/vm/run-tests.sh "/out/tests/$id/$kernel"
+		status=$?
+		[ "$status" -ne 0 ] || break
+		if [ ! -s "$dir/running.id" ]; then
+			# All tests ended, or none began. A warning that one
+			# of them has been blamed for counts once.
+			[ "$status" -eq 97 ] &&
+				grep -qs '^SPLAT' "$dir"/*.result && break
+			fail "the machine with kernel $kernel: status $status, output in ${logs#"$top"/}/vm-$kernel.log"
+			break
+		fi
+		n_running=$(<"$dir/running.id")
+		log=$dir/$n_running.log
+		say FAIL "$(<"$dir/running"): the machine died"
+		cp "$logs/vm-$kernel.log" "$log"
+		printf '0 1\nthe machine died\n' >"$log.result"
+	done
+
+	while read -r n _ name; do
+		log=$dir/$n.log
+		if [ -e "$log.result" ]; then
+			count "$kernel" "$name" "$log"
+		else
+			fail "$kernel $name: did not run"
+		fi
+	done <"$dir/list"
+}
+
+if [ -z "$list" ]; then
+	rm -rf "$logs"
+	mkdir -p "$logs/host"
+fi
+
+host=()
+vm=()
+for dir in "$suites"/*/; do
+	suite=$(basename "$dir")
+	[ -e "$dir/tests" ] || continue
+	wanted_suite=
+	if [ ${#only[@]} -eq 0 ]; then
+		wanted_suite=1
+	else
+		for pattern in "${only[@]}"; do
+			[ "${pattern%%/*}" != "$suite" ] || wanted_suite=1
+		done
+	fi
+	[ -n "$wanted_suite" ] || continue
+	[ -n "$list" ] || build_suite "$suite"
+	while read -r line; do
+		[[ -n $line && $line != \#* ]] || continue
+		while read -r test; do
+			case $test in
+			"host "*) host+=("$test") ;;
+			"vm "*) vm+=("$test") ;;
+			"host-bpf "*)
+				# where the host cannot, the machine can
+				if have_bpf; then
+					host+=("$test")
+				else
+					vm+=("$test")
+				fi
+				;;
+			"") ;;
+			*) fail "$suite: no such place: $test" ;;
+			esac
+		done < <(expand "$suite" "$line")
+	done <"$dir/tests"
+done
+
+[ -n "$want_host" ] || host=()
+[ -n "$want_vm" ] || vm=()
+
+if [ -n "$list" ]; then
+	printf '%s\n' "${host[@]}"
+	for kernel in "${kernels[@]}"; do
+		printf "$kernel %s\n" "${vm[@]}"
+	done
+	exit 0
+fi
+
+if [ ${#host[@]} -gt 0 ]; then
+	say TESTS "on this machine: ${#host[@]}"
+	run_host "${host[@]}"
+fi
+if [ ${#vm[@]} -gt 0 ]; then
+	for kernel in "${kernels[@]}"; do
+		say TESTS "in a machine with kernel $kernel: ${#vm[@]}"
+		run_vm "$kernel" "${vm[@]}"
+	done
+fi
+
+if [ ${#summary[@]} -gt 0 ]; then
+	echo
+	printf '  FAILED  %s\n' "${summary[@]}"
+	echo
+fi
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

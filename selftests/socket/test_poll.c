@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What poll() and epoll say, by level and by edge. */
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include "host.h"
+
+static int watch(int fd, uint32_t events)
+{
+	struct epoll_event ev = { .events = events };
+	int ep = epoll_create1(0);
+
+	ASSERT_GE(ep, 0);
+	ASSERT_EQ(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev), 0);
+	return ep;
+}
+
+/* What epoll says; zero for nothing in time */
+static uint32_t seen(int ep, int timeout_ms)
+{
+	struct epoll_event ev;
+	int n = epoll_wait(ep, &ev, 1, timeout_ms);
+
+	ASSERT_GE(n, 0);
+	return n ? ev.events : 0;
+}
+
+static void one_chunk(int *fds, int k)
+{
+	int32_t lane = k;
+	int i;
+
+	for (i = 0; i < 2; i++)
+		push(fds[i], &lane, 4);
+}
+
+TEST(level)
+{
+	int fds[2], ep, i;
+	int32_t lane;
+
+	host_net();
+	job_add(2, "");
+	join_all(fds, 2);
+	ep = watch(fds[0], EPOLLIN | EPOLLRDHUP);
+	EXPECT_EQ(seen(ep, 0), 0);
+	for (i = 0; i < 3; i++)
+		one_chunk(fds, i);
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLIN);
+		EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLIN);
+		pull(fds[0], &lane, 4);
+	}
+	EXPECT_EQ(seen(ep, 0), 0);
+}
+
+TEST(edge_of_results)
+{
+	int fds[2], ep, i;
+	int32_t lane;
+
+	host_net();
+	job_add(2, "");
+	join_all(fds, 2);
+	ep = watch(fds[0], EPOLLIN | EPOLLET);
+	EXPECT_EQ(seen(ep, 0), 0);
+	for (i = 0; i < 50; i++) {
+		one_chunk(fds, i);
+		EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLIN);
+		/* read until it is empty, as one has to */
+		do {
+			pull(fds[1], &lane, 4);
+		} while (recv(fds[0], &lane, 4, MSG_DONTWAIT) == 4 &&
+			 events_of(fds[1], 0) & POLLIN);
+		EXPECT_ERRNO(recv(fds[0], &lane, 4, MSG_DONTWAIT), EAGAIN);
+	}
+}
+
+/* Not one edge is missed by who pulls all that is there and waits again. */
+TEST(edge_misses_nothing)
+{
+	int fds[2], ep, pushed = 0, pulled = 0;
+	int32_t lane;
+
+	host_net();
+	job_add(2, "");
+	join_all(fds, 2);
+	set_nonblock(fds[0], true);
+	ep = watch(fds[0], EPOLLIN | EPOLLET);
+	while (pulled < 500) {
+		while (pushed < 500 && pushed - pulled < 7)
+			one_chunk(fds, pushed++);
+		ASSERT_TRUE(seen(ep, LIMIT_MS) & EPOLLIN);
+		while (recv(fds[0], &lane, 4, 0) == 4) {
+			pulled++;
+			pull(fds[1], &lane, 4);
+		}
+		EXPECT_EQ(errno, EAGAIN);
+	}
+}
+
+TEST(edge_of_room)
+{
+	char bytes[8192] = {};
+	int fds[2], ep, n, i, k;
+
+	host_net();
+	job_add(2, "");
+	join_all(fds, 2);
+	set_sndbuf(fds[0], 32768);
+	set_sndbuf(fds[1], 1 << 20);
+	ep = watch(fds[0], EPOLLOUT | EPOLLET);
+	EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLOUT);
+	for (k = 0; k < 10; k++) {
+		for (n = 0; send(fds[0], bytes, 8192, MSG_DONTWAIT) == 8192;)
+			n++;
+		EXPECT_EQ(errno, EAGAIN);
+		EXPECT_FALSE(seen(ep, 0) & EPOLLOUT);
+		for (i = 0; i < n; i++)
+			push(fds[1], bytes, 8192);
+		for (i = 0; i < n; i++) {
+			pull(fds[1], bytes, 8192);
+			pull(fds[0], bytes, 8192);
+		}
+		EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLOUT);
+	}
+}
+
+TEST(edge_of_joining)
+{
+	int fds[2], ep;
+
+	host_net();
+	job_add(2, "");
+	fds[0] = new_socket(SOCK_NONBLOCK);
+	fds[1] = new_socket(0);
+	ep = watch(fds[0], EPOLLIN | EPOLLOUT | EPOLLET);
+	seen(ep, 0);
+	EXPECT_ERRNO(do_connect(fds[0], JOB, 0), EINPROGRESS);
+	EXPECT_EQ(events_of(fds[0], 0), 0);
+	ASSERT_EQ(do_connect(fds[1], JOB, 1), 0);
+	EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLOUT);
+}
+
+TEST(end_of_a_run)
+{
+	uint32_t all = EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP | EPOLLRDHUP;
+	int fds[2], ep, et;
+
+	host_net();
+	job_add(2, "");
+	join_all(fds, 2);
+	ep = watch(fds[0], EPOLLIN | EPOLLRDHUP | EPOLLOUT);
+	et = watch(fds[0], EPOLLIN | EPOLLET);
+	ASSERT_EQ(atp("job del %u", JOB), 0);
+	EXPECT_EQ(seen(ep, LIMIT_MS), all);
+	EXPECT_EQ(seen(et, LIMIT_MS), EPOLLIN | EPOLLERR | EPOLLHUP);
+	EXPECT_EQ(error_of(fds[0]), EIDRM);
+	/* told once as an error, the end stays the end */
+	EXPECT_EQ(seen(ep, 0), all & ~EPOLLERR);
+}
+
+TEST(select_too)
+{
+	struct timeval tv = { .tv_sec = LIMIT_MS / 1000 };
+	fd_set in, out;
+	int fds[2];
+
+	host_net();
+	job_add(2, "");
+	join_all(fds, 2);
+	one_chunk(fds, 1);
+	wait_events(fds[0], POLLIN);
+	FD_ZERO(&in);
+	FD_ZERO(&out);
+	FD_SET(fds[0], &in);
+	FD_SET(fds[0], &out);
+	EXPECT_EQ(select(fds[0] + 1, &in, &out, NULL, &tv), 2);
+	EXPECT_TRUE(FD_ISSET(fds[0], &in));
+	EXPECT_TRUE(FD_ISSET(fds[0], &out));
+}
+
+TEST(hundred_sockets)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	int ep = epoll_create1(0), fds[50][2], seen_of[50] = {};
+	int32_t lane = 0;
+	int i, left = 50;
+
+	host_net();
+	for (i = 0; i < 50; i++) {
+		ASSERT_EQ(atp("job add %u ps 127.0.0.1 worker 127.0.0.2 worker 127.0.0.2 window 4",
+			      100 + i), 0);
+		fds[i][0] = new_socket(SOCK_NONBLOCK);
+		fds[i][1] = new_socket(0);
+		EXPECT_ERRNO(do_connect(fds[i][0], 100 + i, 0), EINPROGRESS);
+		ASSERT_EQ(do_connect(fds[i][1], 100 + i, 1), 0);
+		wait_events(fds[i][0], POLLOUT);
+		ev.data.u32 = i;
+		ASSERT_EQ(epoll_ctl(ep, EPOLL_CTL_ADD, fds[i][0], &ev), 0);
+	}
+	for (i = 0; i < 50; i++) {
+		push(fds[i][0], &lane, 4);
+		push(fds[i][1], &lane, 4);
+	}
+	while (left) {
+		ASSERT_EQ(epoll_wait(ep, &ev, 1, LIMIT_MS), 1);
+		pull(fds[ev.data.u32][0], &lane, 4);
+		EXPECT_EQ(seen_of[ev.data.u32]++, 0);
+		left--;
+	}
+}
+
+TAP_MAIN()

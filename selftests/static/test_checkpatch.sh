@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Kernel style, as strict as checkpatch knows it, at 80 columns.
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# Not for anybody:
+#  CAMELCASE		the header's fields have the names the paper gives them
+#  COMPLEX_MACRO	lists that are written once, for an enum and its names
+#  LINUX_VERSION_CODE	kernel/compat/ is there for nothing else
+#  LONG_LINE_STRING	messages stay whole, so that they can be searched for
+#  UNCOMMENTED_DEFINITION  kernel-doc above the struct says what a lock covers
+ignore=CAMELCASE,COMPLEX_MACRO,LINUX_VERSION_CODE,CONSTANT_COMPARISON
+ignore+=,LONG_LINE_STRING,UNCOMMENTED_DEFINITION
+# Only in the kernel, where the macro or the habit is:
+user=$ignore,PREFER_DEFINED_ATTRIBUTE_MACRO,PREFER_KERNEL_TYPES,NEW_TYPEDEFS
+user+=,BIT_MACRO,ARRAY_SIZE,AVOID_EXTERNS,VOLATILE,STRCPY,STRNCPY
+user+=,EMBEDDED_FUNCTION_NAME,USE_NEGATIVE_ERRNO,MACRO_WITH_FLOW_CONTROL
+user+=,MACRO_ARG_REUSE,MACRO_ARG_PRECEDENCE
+# Nobody searches the log for what a test explains.
+user+=,SPLIT_STRING
+# The kernel's own trace headers are written like this throughout.
+trace=$ignore,OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT,MACRO_ARG_REUSE
+trace+=,SPACING,TRAILING_SEMICOLON,LINE_SPACING
+
+style() {
+	local file=$1 types=$user
+
+	case $file in
+	kernel/trace.h) types=$trace ;;
+	kernel/* | uapi/*) types=$ignore ;;
+	esac
+	# X is the macro that a list is given, to apply to each of its items.
+	! "$scripts/checkpatch.pl" --no-tree --strict --max-line-length=80 \
+		--show-types --terse --no-summary --ignore "$types" \
+		-f "$file" | grep -v "MACRO_ARG_REUSE: Macro argument reuse 'X'"
+}
+
+mapfile -t files < <(sources '*.c' '*.h')
+plan ${#files[@]}
+for file in "${files[@]}"; do
+	check "checkpatch: $file" style "$file"
+done
+finish

@@ -1,0 +1,449 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""The switch with real packets: namespaces, veth, native mode."""
+
+import itertools
+import os
+import socket
+import sys
+import threading
+import traceback
+
+from rack import (ACK, COLLISION, ECN, MCAST, PORT, RAW, RESEND, SWITCHED,
+                  TOOL, counters, down, ns, packet, receive, sh, shown,
+                  silent, split_port, switch, udp, up, within)
+
+JOB = 7
+WORKERS = ['10.9.0.%d' % i for i in (1, 2, 3, 4)]
+PS = '10.9.0.5'
+ADD = 'job add %d ps %s ' + ' '.join('worker ' + w for w in WORKERS)
+numbers = itertools.count(1)
+sockets = {}
+
+
+def want(condition, text):
+    if not condition:
+        raise AssertionError(text)
+
+
+def equal(got, wanted, text):
+    if got != wanted:
+        raise AssertionError('%s: %r, not %r' % (text, got, wanted))
+
+
+def hosts(v6=False):
+    """Sockets of four workers (0 to 3) and the PS (4), kept"""
+    key = 'v6' if v6 else 'v4'
+    if key not in sockets:
+        form = 'fd09::%x' if v6 else '10.9.0.%d'
+        sockets[key] = [udp(i, form % i) for i in range(1, 6)]
+    return sockets[key]
+
+
+def values(rank, lanes):
+    return [(rank + 1) * 1000003 * (1 if i & 1 else -1) + i
+            for i in range(lanes)]
+
+
+def total(ranks, lanes):
+    return [sum(column) for column in
+            zip(*[values(rank, lanes) for rank in ranks])]
+
+
+def push(socks, seq, ranks, lanes, to, flags=0, job=JOB):
+    for rank in ranks:
+        socks[rank].sendto(packet(flags, job, seq, 1 << rank,
+                                  values(rank, lanes)), (to, PORT))
+
+
+def round_trip(socks, to, first, lanes, job=JOB):
+    """A fragment up and its parameter packet down"""
+    seq = next(numbers)
+    push(socks, seq, range(4), lanes, to, job=job)
+    got = receive(socks[4])
+    equal(got.lanes, total(range(4), lanes), 'sum')
+    equal(got.bitmap, 15, 'bitmap')
+    want(got.flags & SWITCHED, 'SWITCHED is not set')
+    equal(got.cap, 64, 'cwndCap')
+    want(silent(socks[4], 0.02), 'more than one packet for the PS')
+    socks[4].sendto(packet(ACK | MCAST, job, seq, 0, got.lanes),
+                    (first, PORT))
+    for rank in range(4):
+        down_ = receive(socks[rank])
+        equal(down_.lanes, got.lanes, 'parameters of rank %d' % rank)
+        equal(down_.seq, seq, 'sequence number')
+        want(not down_.flags & MCAST, 'MCAST is still set')
+        want(silent(socks[rank], 0.02), 'two copies for rank %d' % rank)
+    return got
+
+
+def test_check():
+    ports = ' '.join('dev p%d' % i for i in range(1, 6))
+    done = switch('check ' + ports)
+    want('BAD' not in done.stdout, done.stdout)
+
+
+def test_check_names_what_is_missing():
+    within(2, 'ethtool -K eth0 gro off')
+    done = switch('check dev p2', check=False)
+    within(2, 'ethtool -K eth0 gro on')
+    want('gro on' in done.stdout, done.stdout)
+    within('s', 'ip link set p3 mtu 4000')
+    done = switch('check dev p3', check=False)
+    within('s', 'ip link set p3 mtu 3498')
+    want(done.returncode and 'mtu 3498' in done.stdout, done.stdout)
+
+
+def test_attach_native():
+    ports = ' '.join('dev p%d' % i for i in range(1, 7))
+    switch('attach %s aggregators 64' % ports)
+    equal(shown()['mode'], 'native', 'mode')
+    equal(len(shown()['ports']), 6, 'ports')
+    want('xdpgeneric' not in within('s', 'ip link show').stdout, 'generic')
+
+
+def test_job_resolved():
+    """Neighbours and bridge ports are found without having talked before"""
+    switch(ADD % (JOB, PS))
+    job = shown()['jobs'][0]
+    equal([rank['dev'] for rank in job['ranks']], ['p1', 'p2', 'p3', 'p4'],
+          'ports of the workers')
+    equal(job['ps']['dev'], 'p5', 'port of the PS')
+
+
+def test_sums_and_copies():
+    for lanes in (1, 2, 62, 63, 350, 768, 850):
+        round_trip(hosts(), PS, WORKERS[0], lanes)
+    count = counters(JOB)
+    equal(count['allocated'], 7, 'allocated')
+    equal(count['completed'], 7, 'completed')
+    equal(count['deallocated'], 7, 'deallocated')
+    equal(count['copies'], 28, 'copies')
+    equal(shown()['occupied'], 0, 'occupied')
+
+
+def test_ipv6():
+    switch('job add 8 ps fd09::5 ' +
+           ' '.join('worker fd09::%d' % i for i in (1, 2, 3, 4)))
+    for lanes in (1, 62, 350, 845):
+        round_trip(hosts(v6=True), 'fd09::5', 'fd09::1', lanes, job=8)
+    switch('job del 8')
+
+
+def test_duplicate_and_resend():
+    socks, seq = hosts(), next(numbers)
+    push(socks, seq, [0, 1, 1, 0], 62, PS)
+    want(silent(socks[4]), 'an incomplete sum was sent')
+    push(socks, seq, [2], 62, PS, RESEND)
+    got = receive(socks[4])
+    equal(got.bitmap, 7, 'bitmap of the flush')
+    equal(got.lanes, total([0, 1, 2], 62), 'partial sum')
+    push(socks, seq, [3], 62, PS, RESEND)
+    got = receive(socks[4])
+    equal(got.bitmap, 8, 'bitmap after the flush')
+    equal(got.lanes, values(3, 62), 'passed on')
+    push(socks, seq, [3], 62, PS, RESEND | RAW)
+    equal(receive(socks[4]).lanes, values(3, 62), 'raw')
+
+
+def test_collision():
+    socks, seq = hosts(), next(numbers)
+    push(socks, seq, [0], 62, PS)
+    push(socks, seq + 64, [1], 62, PS)
+    got = receive(socks[4])
+    want(got.flags & COLLISION, 'COLLISION is not set')
+    equal(got.lanes, values(1, 62), 'passed on')
+    socks[4].sendto(packet(ACK | MCAST, JOB, seq, 0, [0] * 62),
+                    (WORKERS[0], PORT))
+    for rank in range(4):
+        receive(socks[rank])
+
+
+def test_unicast_parameters():
+    socks, seq = hosts(), next(numbers)
+    socks[4].sendto(packet(ACK, JOB, seq, 0, [1, 2]), (WORKERS[2], PORT))
+    got = receive(socks[2])
+    equal(got.lanes, [1, 2], 'parameters')
+    want(got.flags & SWITCHED, 'SWITCHED is not set')
+    want(silent(socks[0]), 'another worker got it')
+
+
+def test_false_ps_frees_nothing():
+    socks, seq = hosts(), next(numbers)
+    push(socks, seq, [0], 62, PS)
+    before = counters(JOB)
+    liar = udp(1, PS, transparent=True)
+    liar.sendto(packet(ACK, JOB, seq, 0, [0] * 62), (WORKERS[1], PORT))
+    socks[1].sendto(packet(ACK, JOB, seq, 0, [0] * 62), (WORKERS[2], PORT))
+    # rank 1's values, but from rank 0's port and address
+    socks[0].sendto(packet(0, JOB, seq, 2, [1] * 62), (PS, PORT))
+    push(socks, seq, [1, 2, 3], 62, PS)
+    equal(receive(socks[4]).lanes, total(range(4), 62), 'sum')
+    after = counters(JOB)
+    equal(after['drop_port'] - before['drop_port'], 1, 'drop_port')
+    equal(after['drop_stranger'] - before['drop_stranger'], 2,
+          'drop_stranger')
+    liar.close()
+
+
+def test_checksum_offload_is_named():
+    """A sender that leaves checksums to its device is told so"""
+    within(1, 'ethtool -K eth0 tx on')
+    push(hosts(), next(numbers), [0], 62, PS)
+    within(1, 'ethtool -K eth0 tx off')
+    want(counters(JOB)['drop_csum_partial'] >= 1, 'not counted')
+    want('tx off' in switch('show').stdout, 'no hint')
+
+
+def test_other_traffic():
+    within(1, 'ping -q -c 3 -i 0.05 -W 2 ' + PS)
+    within(1, 'ping -q -c 3 -i 0.05 -W 2 10.8.0.6')
+    data = os.urandom(1 << 20)
+    listener = within_tcp(5)
+    got = bytearray()
+
+    def serve():
+        conn, _ = listener.accept()
+        while True:
+            part = conn.recv(65536)
+            if not part:
+                break
+            got.extend(part)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    client = tcp(2)
+    client.connect((PS, 9999))
+    client.sendall(data)
+    client.close()
+    thread.join(20)
+    equal(bytes(got), data, 'TCP')
+    listener.close()
+
+
+def tcp(host):
+    probe = udp(host, '0.0.0.0', 0)
+    probe.close()
+    # made by the same way into the namespace
+    from rack import ctypes
+    setns = ctypes.CDLL(None).setns
+    back = os.open('/proc/self/ns/net', os.O_RDONLY)
+    there = os.open('/run/netns/' + ns(host), os.O_RDONLY)
+    setns(there, 0x40000000)
+    sock = socket.socket()
+    setns(back, 0x40000000)
+    os.close(back)
+    os.close(there)
+    sock.settimeout(20)
+    return sock
+
+
+def within_tcp(host):
+    listener = tcp(host)
+    listener.bind((PS, 9999))
+    listener.listen(1)
+    return listener
+
+
+def test_control_and_unknown_jobs_pass():
+    socks = hosts()
+    socks[0].sendto(packet(0, JOB, 1, 1, [0] * 8, kind=7), (PS, PORT))
+    equal(receive(socks[4]).type, 7, 'type')
+    socks[0].sendto(packet(0, 999, 1, 1, [5, 6]), (PS, PORT))
+    got = receive(socks[4])
+    equal(got.lanes, [5, 6], 'unknown job')
+    want(not got.flags & SWITCHED, 'SWITCHED of an unknown job')
+    others = shown()['others']
+    want(others['control'] >= 1 and others['unknown'] >= 1, str(others))
+
+
+def test_upgrade_keeps_sums():
+    socks, seq = hosts(), next(numbers)
+    before = counters(JOB)
+    push(socks, seq, [0, 1], 350, PS)
+    switch('attach dev p1')
+    push(socks, seq, [2, 3], 350, PS)
+    equal(receive(socks[4]).lanes, total(range(4), 350), 'sum')
+    after = counters(JOB)
+    equal(after['completed'] - before['completed'], 1, 'counters')
+    socks[4].sendto(packet(ACK | MCAST, JOB, seq, 0, [0] * 350),
+                    (WORKERS[0], PORT))
+    for rank in range(4):
+        receive(socks[rank])
+
+
+def test_upgrades_lose_nothing():
+    """Fragments without any resend while the program is replaced"""
+    running = True
+    failed = []
+
+    def traffic():
+        try:
+            while running:
+                round_trip(hosts(), PS, WORKERS[0], 62)
+        except (AssertionError, OSError) as err:
+            failed.append(err)
+
+    thread = threading.Thread(target=traffic)
+    thread.start()
+    before = counters(JOB)['completed']
+    for _ in range(10):
+        switch('attach dev p1')
+    running = False
+    thread.join()
+    want(not failed, str(failed))
+    want(counters(JOB)['completed'] > before, 'no traffic')
+
+
+def test_congestion_marks():
+    socks = hosts()
+    switch('port set dev p5 rate 1 mark 100')
+    marked = False
+    for _ in range(20):
+        seq = next(numbers)
+        push(socks, seq, range(4), 350, PS)
+        got = receive(socks[4])
+        marked = marked or got.tos & 3 == 3
+        socks[4].sendto(packet(ACK | MCAST, JOB, seq, 0, [0]),
+                        (WORKERS[0], PORT))
+        for rank in range(4):
+            receive(socks[rank])
+    want(marked, 'nothing was marked')
+    port = [p for p in shown()['ports'] if p['dev'] == 'p5'][0]
+    want(port['marked'] > 0, 'not counted')
+    switch('port set dev p5 rate 10000 mark 200')
+
+
+def test_marks_are_merged():
+    socks, seq = hosts(), next(numbers)
+    socks[0].setsockopt(socket.SOL_IP, socket.IP_TOS, 3)
+    push(socks, seq, range(4), 62, PS)
+    socks[0].setsockopt(socket.SOL_IP, socket.IP_TOS, 2)
+    want(receive(socks[4]).flags & ECN, 'mark was lost')
+
+
+def test_routed_ps():
+    """The PS in another subnet: MAC addresses, time to live"""
+    switch(ADD % (9, '10.8.0.6'))
+    ps = udp(6, '10.8.0.6')
+    socks = hosts()[:4] + [ps]
+    got = round_trip(socks, '10.8.0.6', WORKERS[0], 62, job=9)
+    equal(got.ttl, 63, 'time to live')
+    ps.close()
+    switch('job del 9')
+
+
+def test_quota():
+    switch((ADD % (10, PS)) + ' quota 2')
+    socks = hosts()
+    for i in range(3):
+        push(socks, next(numbers), [0], 62, PS, job=10)
+    got = receive(socks[4])
+    want(got.flags & COLLISION, 'COLLISION is not set')
+    equal(got.cap, 2, 'cwndCap')
+    equal(counters(10)['collision_quota'], 1, 'counter')
+    occupied = shown()['occupied']
+    switch('job del 10')
+    equal(shown()['occupied'], occupied - 2, 'emptied with the job')
+
+
+def test_refusals_say_why():
+    for words, text in (
+            ('attach dev p1 aggregators 5', 'has 64 aggregators'),
+            ('attach dev nonsense', 'no interface'),
+            ('attach dev br0', 'is a bridge'),
+            ('job del 55', 'is not known'),
+            (ADD % (JOB, PS), 'exists'),
+            ('job add 11 ps 10.9.0.254 worker 10.9.0.1', 'this machine'),
+            ('job add 11 ps 192.0.2.1 worker 10.9.0.1 quota 65', 'quota'),
+            ('job add 11 worker 10.9.0.1', 'where is the PS'),
+            ('frobnicate', 'what is')):
+        done = switch(words, check=False)
+        want(done.returncode, words + ' succeeds')
+        want(text in done.stdout, '%s: %s' % (words, done.stdout))
+
+
+def test_two_hosts_behind_a_port():
+    """A plain switch below a port: each of its hosts gets its copy"""
+    split_port()
+    switch('attach dev p1')
+    addresses = ['10.9.0.%d' % i for i in (1, 7, 3, 4)]
+    switch('job del %d' % JOB)
+    switch('job add %d ps %s %s' % (JOB, PS, ' '.join(
+        'worker ' + a for a in addresses)))
+    kept = hosts()
+    socks = [kept[0], udp(7, addresses[1])] + kept[2:]
+    for lanes in (62, 850):
+        round_trip(socks, PS, addresses[0], lanes)
+
+
+def test_one_host_with_two_ranks():
+    switch('job add 12 ps %s worker 10.9.0.3 worker 10.9.0.3' % PS)
+    socks, seq = hosts(), next(numbers)
+    for rank in range(2):
+        socks[2].sendto(packet(0, 12, seq, 1 << rank, [3, 4], fanin=2),
+                        (PS, PORT))
+    equal(receive(socks[4]).lanes, [6, 8], 'sum')
+    socks[4].sendto(packet(ACK | MCAST, 12, seq, 0, [6, 8], fanin=2),
+                    ('10.9.0.3', PORT))
+    receive(socks[2])
+    want(silent(socks[2]), 'two copies for one host')
+    switch('job del 12')
+
+
+def test_detached():
+    """Without the program the packets simply go on"""
+    switch('detach')
+    want(switch('show', check=False).returncode, 'still there')
+    want('xdp' not in within('s', 'ip link show').stdout, 'still attached')
+    socks, seq = hosts(), next(numbers)
+    push(socks, seq, [2, 3], 62, PS)
+    equal(sorted(receive(socks[4]).bitmap for _ in range(2)), [4, 8],
+          'bitmaps')
+
+
+def test_another_program_is_named():
+    within('s', 'ip link set p2 xdp obj %s sec xdp 2>/dev/null' %
+           os.path.join(os.path.dirname(TOOL), 'pass.bpf.o'))
+    done = switch('attach dev p2', check=False)
+    want(done.returncode and 'another XDP program' in done.stdout,
+         done.stdout)
+    done = switch('check dev p2', check=False)
+    want(done.returncode and 'another XDP program' in done.stdout,
+         done.stdout)
+    within('s', 'ip link set p2 xdp off')
+
+
+def test_generic_only_if_asked():
+    switch('attach dev p2 dev p5 generic')
+    equal(shown()['mode'], 'generic', 'mode')
+    switch('detach')
+
+
+def main():
+    tests = [(name, fn) for name, fn in globals().items()
+             if name.startswith('test_')]
+    print('TAP version 13\n1..%d' % len(tests))
+    failed = 0
+    try:
+        up()
+        for number, (name, test) in enumerate(tests, 1):
+            try:
+                test()
+                print('ok %d %s' % (number, name))
+            except Exception:       # pylint: disable=broad-except
+                failed += 1
+                for line in traceback.format_exc().splitlines():
+                    print('# ' + line)
+                print('not ok %d %s' % (number, name))
+                if test is test_attach_native:
+                    print('Bail out! The rest needs it')
+                    break
+            sys.stdout.flush()
+    finally:
+        down()
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What a switch has to do. */
+#include <stdlib.h>
+#include <string.h>
+#include "oracle.h"
+
+#define MAX_JOBS 8
+
+static struct o_cell *cells;
+static uint32_t n_cells, most_lanes;
+static struct t_job all[MAX_JOBS];
+static int n_jobs;
+
+void o_open(uint32_t aggregators, uint32_t payload)
+{
+	free(cells);
+	cells = calloc(aggregators, sizeof(*cells));
+	n_cells = aggregators;
+	most_lanes = payload / 4;
+	n_jobs = 0;
+}
+
+void o_add_job(const struct t_job *job)
+{
+	all[n_jobs++] = *job;
+}
+
+struct o_cell *o_cell(uint32_t index)
+{
+	return &cells[index];
+}
+
+const struct t_job *o_job(uint32_t id)
+{
+	int i;
+
+	for (i = 0; i < n_jobs; i++) {
+		if (all[i].id == id)
+			return &all[i];
+	}
+	return NULL;
+}
+
+uint32_t o_occupied(uint32_t id)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < n_cells; i++)
+		n += cells[i].used && cells[i].job == id;
+	return n;
+}
+
+static bool is_from(const struct t_job *job, int host, const uint8_t *addr)
+{
+	uint8_t want[16];
+
+	t_addr(job->v6, job->id, host, want);
+	return !memcmp(want, addr, 16);
+}
+
+static bool same(const struct o_cell *cell, const struct f_pkt *p)
+{
+	return cell->used && cell->job == p->job && cell->epoch == p->epoch &&
+	       cell->seq == p->seq;
+}
+
+static void add(struct o_cell *cell, const struct f_pkt *p)
+{
+	int i;
+
+	for (i = 0; i < p->elements; i++) {
+		int64_t v = cell->sum[i] + p->lane[i];
+
+		if (v > INT32_MAX || v < INT32_MIN) {
+			cell->flags |= ATP_F_OVERFLOW;
+			v = v > 0 ? INT32_MAX : INT32_MIN;
+		}
+		cell->sum[i] = v;
+	}
+	cell->in |= p->bitmap;
+	cell->flags |= p->flags &
+		       (ATP_F_ECN | ATP_F_COLLISION | ATP_F_OVERFLOW);
+	if (p->ecn == 3)
+		cell->flags |= ATP_F_ECN;
+	if (p->cap < cell->cap)
+		cell->cap = p->cap;
+}
+
+/* The packet leaves with what the aggregator has */
+static void leave_with(const struct o_cell *cell, struct f_pkt *p)
+{
+	int i;
+
+	for (i = 0; i < p->elements; i++)
+		p->lane[i] = (int32_t)cell->sum[i];
+	p->bitmap = cell->in;
+	p->flags |= cell->flags &
+		    (ATP_F_ECN | ATP_F_COLLISION | ATP_F_OVERFLOW);
+	if (cell->cap < p->cap)
+		p->cap = cell->cap;
+}
+
+static bool gradient(const struct t_job *job, struct f_pkt *p)
+{
+	struct o_cell *cell = &cells[p->index % n_cells];
+	uint32_t everybody = (uint32_t)((1ULL << job->workers) - 1);
+	bool resend = p->flags & ATP_F_RESEND;
+
+	if (job->workers == 1 || p->elements > most_lanes)
+		return true;
+
+	if (same(cell, p)) {
+		if (p->flags & ATP_F_RAW) {
+			cell->used = false;
+			return true;
+		}
+		if (cell->elements != p->elements || cell->dtype != p->dtype ||
+		    (cell->flags & ATP_F_LAST) != (p->flags & ATP_F_LAST))
+			return true;
+		if (cell->in & p->bitmap) {
+			if (p->ecn == 3 || p->flags & ATP_F_ECN)
+				cell->flags |= ATP_F_ECN;
+			if (!resend)
+				return false;
+			leave_with(cell, p);
+			cell->used = false;
+			return true;
+		}
+		add(cell, p);
+		cell->old = false;
+		if (cell->in != everybody && !resend)
+			return false;
+		leave_with(cell, p);
+		if (resend)
+			cell->used = false;
+		return true;
+	}
+
+	if (cell->used && !cell->old) {
+		p->flags |= ATP_F_COLLISION;
+		return true;
+	}
+	cell->used = false;
+	if (resend || p->flags & (ATP_F_RAW | ATP_F_OVERFLOW))
+		return true;
+	if (o_occupied(job->id) >= job->quota) {
+		p->flags |= ATP_F_COLLISION;
+		return true;
+	}
+	memset(cell, 0, sizeof(*cell));
+	cell->used = true;
+	cell->job = p->job;
+	cell->epoch = p->epoch;
+	cell->seq = p->seq;
+	cell->elements = p->elements;
+	cell->dtype = p->dtype;
+	cell->cap = p->cap;
+	cell->flags = p->flags & ATP_F_LAST;
+	add(cell, p);
+	return false;
+}
+
+/**
+ * o_run() - what becomes of a packet
+ * @port: port at which it comes in
+ * @p: the packet, well-formed; becomes what leaves
+ */
+enum o_fate o_run(int port, struct f_pkt *p)
+{
+	const struct t_job *job = o_job(p->job);
+	struct o_cell *cell = &cells[p->index % n_cells];
+	enum o_fate fate;
+	uint32_t i;
+
+	if (!job)
+		return O_TO_KERNEL;
+	if (p->sport != ATP_PORT)
+		return O_DROP;
+	if (p->fanin != job->workers)
+		return O_TO_KERNEL;
+
+	if (p->flags & ATP_F_ACK) {
+		if (!is_from(job, T_PS, p->src) || port != job->ps_port)
+			return O_DROP;
+		for (i = 0; i < job->workers; i++) {
+			if (is_from(job, i, p->dst))
+				break;
+		}
+		if (i == job->workers)
+			return O_DROP;
+		if (cell->used && (same(cell, p) || cell->old))
+			cell->used = false;
+		fate = p->flags & ATP_F_MCAST ? O_TO_ALL : O_TO_WORKER;
+	} else {
+		for (i = 0; i < job->workers; i++) {
+			if (p->bitmap == 1U << i)
+				break;
+		}
+		if (i == job->workers || !is_from(job, i, p->src) ||
+		    !is_from(job, T_PS, p->dst) || port != job->port[i])
+			return O_DROP;
+		if (!gradient(job, p))
+			return O_DROP;
+		fate = O_TO_PS;
+	}
+	p->flags |= ATP_F_SWITCHED;
+	if (p->cap > job->quota)
+		p->cap = (uint16_t)job->quota;
+	return fate;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What is to be had only of the switch in the kernel. */
+#ifndef _SWITCH_TARGET_BPF_H
+#define _SWITCH_TARGET_BPF_H
+
+#include "../../userspace/switch/switch.h"
+#include "target.h"
+
+extern struct sw_switch t_switch;
+extern int t_program;
+extern uint32_t t_ifindex[T_PORTS];
+
+#endif /* _SWITCH_TARGET_BPF_H */

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The parts of the switch's logic one by one: the table, the additions, the
+ * checksum, the quota.
+ */
+#include <linux/bpf.h>
+#include "../../userspace/switch/switch_logic.h"
+#include "../include/tap.h"
+
+static struct sw_agg *agg(void)
+{
+	static uint64_t room[sizeof(struct sw_agg) / 8 + 512];
+
+	return (struct sw_agg *)room;
+}
+
+#define MINE	1
+#define OTHER	2
+
+/* A packet of rank 0 of two, an aggregator in one of the states */
+static uint32_t decide(int whose, uint32_t in, uint16_t flags, bool old)
+{
+	struct sw_pkt p = {
+		.job = 1, .epoch = 2, .seq = 3, .bitmap = 1, .elements = 2,
+		.dtype = 1, .flags = flags,
+	};
+	struct sw_agg *a = agg();
+
+	*a = (struct sw_agg){ .job = 1, .epoch = 2, .seq = 3, .elements = 2,
+			      .dtype = 1 };
+	if (whose == OTHER)
+		a->seq = 4;
+	if (whose)
+		a->bitmap = in;
+	return sw_decide(a, &p, 3, old);
+}
+
+TEST(table_empty)
+{
+	EXPECT_EQ(decide(0, 0, 0, false), SW_TAKE);
+	EXPECT_EQ(decide(0, 0, ATP_F_RESEND, false), SW_FORWARD);
+	EXPECT_EQ(decide(0, 0, ATP_F_RAW | ATP_F_RESEND, false), SW_FORWARD);
+	EXPECT_EQ(decide(0, 0, ATP_F_OVERFLOW, false), SW_FORWARD);
+	/* the stamp of an empty one says nothing */
+	EXPECT_EQ(decide(0, 0, 0, true), SW_TAKE);
+}
+
+TEST(table_mine_not_in)
+{
+	uint32_t out = SW_ADD | SW_OUT | SW_FORWARD;
+
+	EXPECT_EQ(decide(MINE, 2, 0, false), out);
+	EXPECT_EQ(decide(MINE, 2, ATP_F_RESEND, false), out | SW_EMPTY);
+	EXPECT_EQ(decide(MINE, 2, ATP_F_OVERFLOW, false), out);
+	EXPECT_EQ(decide(MINE, 2, ATP_F_RAW | ATP_F_RESEND, false),
+		  SW_EMPTY | SW_FORWARD);
+	/* one's own is never abandoned */
+	EXPECT_EQ(decide(MINE, 2, 0, true), out);
+}
+
+TEST(table_mine_in)
+{
+	EXPECT_EQ(decide(MINE, 1, 0, false), SW_MARK);
+	EXPECT_EQ(decide(MINE, 3, 0, false), SW_MARK);
+	EXPECT_EQ(decide(MINE, 1, ATP_F_RESEND, false),
+		  SW_MARK | SW_OUT | SW_EMPTY | SW_FORWARD);
+	EXPECT_EQ(decide(MINE, 3, ATP_F_RESEND, false),
+		  SW_MARK | SW_OUT | SW_EMPTY | SW_FORWARD);
+	EXPECT_EQ(decide(MINE, 1, ATP_F_RAW | ATP_F_RESEND, false),
+		  SW_EMPTY | SW_FORWARD);
+	/* other length or type */
+	EXPECT_EQ(decide(MINE, 1, ATP_F_LAST, false), SW_FORWARD);
+	EXPECT_EQ(decide(MINE, 2, ATP_F_LAST | ATP_F_RESEND, false),
+		  SW_FORWARD);
+}
+
+TEST(table_anothers)
+{
+	EXPECT_EQ(decide(OTHER, 1, 0, false), SW_COLLIDE | SW_FORWARD);
+	EXPECT_EQ(decide(OTHER, 1, ATP_F_RESEND, false),
+		  SW_COLLIDE | SW_FORWARD);
+	EXPECT_EQ(decide(OTHER, 1, ATP_F_RAW | ATP_F_RESEND, false),
+		  SW_COLLIDE | SW_FORWARD);
+	EXPECT_EQ(decide(OTHER, 1, 0, true), SW_EVICT | SW_TAKE);
+	EXPECT_EQ(decide(OTHER, 1, ATP_F_RESEND, true),
+		  SW_EVICT | SW_FORWARD);
+}
+
+TEST(identity_is_all_three)
+{
+	struct sw_pkt p = { .job = 1, .epoch = 2, .seq = 3 };
+	struct sw_agg *a = agg();
+
+	*a = (struct sw_agg){ .job = 1, .epoch = 2, .seq = 3, .bitmap = 1 };
+	EXPECT_TRUE(sw_is(a, &p));
+	EXPECT_TRUE(sw_frees(a, &p, false));
+	p.job++;
+	EXPECT_FALSE(sw_is(a, &p));
+	p.job--;
+	p.epoch++;
+	EXPECT_FALSE(sw_is(a, &p));
+	p.epoch--;
+	p.seq++;
+	EXPECT_FALSE(sw_is(a, &p));
+	EXPECT_FALSE(sw_frees(a, &p, false));
+	EXPECT_TRUE(sw_frees(a, &p, true));
+	a->bitmap = 0;
+	EXPECT_FALSE(sw_frees(a, &p, true));
+}
+
+TEST(rank_of_bitmap)
+{
+	struct sw_pkt p;
+	uint32_t i;
+
+	for (i = 0; i < 32; i++) {
+		EXPECT_EQ(sw_rank(1U << i), i);
+		p.bitmap = 1U << i;
+		EXPECT_FALSE(sw_bad_bitmap(&p, ~0U));
+		EXPECT_EQ(sw_bad_bitmap(&p, 0xff), i >= 8);
+		p.bitmap |= 1U << (i + 1) % 32;
+		EXPECT_TRUE(sw_bad_bitmap(&p, ~0U));
+	}
+	p.bitmap = 0;
+	EXPECT_TRUE(sw_bad_bitmap(&p, ~0U));
+}
+
+static const int32_t edge[] = {
+	INT32_MIN, INT32_MIN + 1, INT32_MIN + 2, -0x40000001, -0x40000000,
+	-0x3fffffff, -0x10000, -2, -1, 0, 1, 2, 0xffff, 0x10000, 0x3fffffff,
+	0x40000000, 0x40000001, INT32_MAX - 1, INT32_MAX,
+};
+
+#define EDGES	((int)(sizeof(edge) / sizeof(edge[0])))
+
+/* Two lanes at once against each alone, all pairs of pairs of edge values */
+TEST(two_lanes_at_once)
+{
+	int i;
+
+	for (i = 0; i < EDGES * EDGES * EDGES * EDGES; i++) {
+		int32_t a = edge[i % EDGES];
+		int32_t b = edge[i / EDGES % EDGES];
+		int32_t c = edge[i / EDGES / EDGES % EDGES];
+		int32_t d = edge[i / EDGES / EDGES / EDGES];
+		uint64_t x = (uint64_t)(uint32_t)a << 32 | (uint32_t)b;
+		uint64_t y = (uint64_t)(uint32_t)c << 32 | (uint32_t)d;
+		int64_t high = (int64_t)a + c, low = (int64_t)b + d;
+		__u64 over = 0;
+		uint64_t sum = sw_add2(x, y, &over);
+
+		ASSERT_EQ((uint32_t)(sum >> 32), (uint32_t)high);
+		ASSERT_EQ((uint32_t)sum, (uint32_t)low);
+		ASSERT_EQ(over >> 63, high != (int32_t)high);
+		ASSERT_EQ(over >> 31 & 1, low != (int32_t)low);
+	}
+}
+
+TEST(random_lanes_at_once)
+{
+	int i;
+
+	tap_seed(21);
+	for (i = 0; i < 5000000; i++) {
+		uint64_t x = tap_rand64(), y = tap_rand64();
+		__u64 over = 0;
+		uint64_t sum = sw_add2(x, y, &over);
+		int64_t low = (int64_t)(int32_t)x + (int32_t)y;
+		int64_t high = (int64_t)(int32_t)(x >> 32) +
+			       (int32_t)(y >> 32);
+
+		ASSERT_EQ((uint32_t)sum, (uint32_t)low);
+		ASSERT_EQ((uint32_t)(sum >> 32), (uint32_t)high);
+		ASSERT_EQ(!!(over & SW_LANE_SIGNS),
+			  low != (int32_t)low || high != (int32_t)high);
+	}
+}
+
+TEST(saturated_lane)
+{
+	int a, b;
+
+	for (a = 0; a < EDGES; a++) {
+		for (b = 0; b < EDGES; b++) {
+			int64_t sum = (int64_t)edge[a] + edge[b];
+
+			sum = sum > INT32_MAX ? INT32_MAX :
+			      sum < INT32_MIN ? INT32_MIN : sum;
+			EXPECT_EQ((int32_t)sw_add1_saturated(edge[a], edge[b]),
+				  sum);
+		}
+	}
+}
+
+/*
+ * All loops over lanes, for every number of words, with the packet at an odd
+ * address, exactly as long as it is (the sanitizer sees one byte more).
+ */
+TEST(loops)
+{
+	const int blocks = SW_MAX_BLOCKS;
+	int words, i;
+
+	tap_seed(22);
+	for (words = 1; words <= ATP_FRAGMENT_MAX / 8; words++) {
+		uint8_t *p = malloc(words * 8 + 1), *q = p + 1;
+		uint8_t *end = q + words * 8;
+		uint64_t *lanes = calloc(blocks * SW_BLOCK, 8);
+		int32_t x[2 * 425], y[2 * 425];
+		bool over = false;
+		uint32_t sum = 0;
+
+		for (i = 0; i < 2 * words; i++) {
+			x[i] = (int32_t)tap_rand() >> 1;
+			y[i] = (int32_t)tap_rand() >> 1;
+		}
+		/* once in a while one lane, the last perhaps, overflows */
+		if (tap_chance(2)) {
+			i = tap_chance(2) ? 2 * words - 1 :
+					    (int)tap_below(2 * words);
+			x[i] = INT32_MIN + 5;
+			y[i] = -6;
+			over = true;
+		}
+		memcpy(q, x, words * 8);
+		sw_lanes_take(q, end, (__u64 *)lanes, blocks);
+		EXPECT_FALSE(memcmp(lanes, x, words * 8));
+		for (i = words; i < blocks * SW_BLOCK; i++)
+			EXPECT_EQ(lanes[i], 0);
+
+		memcpy(q, y, words * 8);
+		EXPECT_EQ(sw_lanes_add(q, end, (__u64 *)lanes, blocks) != 0,
+			  over);
+		if (over)
+			sw_lanes_saturate(q, end, (__u64 *)lanes,
+					  blocks * SW_BLOCK);
+		EXPECT_EQ(sw_lanes_out(q, end, (__u64 *)lanes, blocks),
+			  sw_lanes_sum(q, end));
+		for (i = 0; i < 2 * words; i++) {
+			int64_t want = (int64_t)x[i] + y[i];
+			int32_t got;
+
+			memcpy(&got, q + 4 * i, 4);
+			EXPECT_EQ(got, want < INT32_MIN ? INT32_MIN : want);
+		}
+		for (i = 0; i < words * 8; i += 2) {
+			sum += q[i] | q[i + 1] << 8;
+			sum = (sum & 0xffff) + (sum >> 16);
+		}
+		/* 0 and 0xffff are the same number in ones' complement */
+		EXPECT_EQ(sum % 0xffff, sw_lanes_sum(q, end) % 0xffff);
+		free(p);
+		free(lanes);
+	}
+}
+
+/* All bits set is where sums of halves are greatest */
+TEST(checksum_of_ones)
+{
+	uint8_t *p = malloc(ATP_FRAGMENT_MAX);
+	uint64_t *lanes = malloc(SW_MAX_BLOCKS * SW_BLOCK * 8);
+
+	memset(p, 0xff, ATP_FRAGMENT_MAX);
+	memset(lanes, 0xff, SW_MAX_BLOCKS * SW_BLOCK * 8);
+	EXPECT_EQ(sw_lanes_sum(p, p + ATP_FRAGMENT_MAX), 0xffff);
+	EXPECT_EQ(sw_lanes_out(p, p + ATP_FRAGMENT_MAX, (__u64 *)lanes,
+			       SW_MAX_BLOCKS), 0xffff);
+	EXPECT_EQ(sw_fold(~0ULL), 0xffff);
+	EXPECT_EQ(sw_fold(0), 0);
+	EXPECT_EQ(sw_fold(0x0001000100010001ULL), 4);
+	free(p);
+	free(lanes);
+}
+
+TEST(quota)
+{
+	struct sw_state state = {};
+	int i;
+
+	for (i = 0; i < 3; i++)
+		EXPECT_TRUE(sw_quota_take(&state, 3));
+	EXPECT_FALSE(sw_quota_take(&state, 3));
+	EXPECT_EQ(state.occupied, 3);
+	EXPECT_EQ(state.most, 3);
+	sw_quota_give(&state);
+	EXPECT_TRUE(sw_quota_take(&state, 3));
+	EXPECT_FALSE(sw_quota_take(&state, 3));
+}
+
+TEST(lock)
+{
+	struct sw_agg *a = agg();
+
+	a->lock = SW_LOCK_FREE;
+	EXPECT_TRUE(sw_lock(a, 1));
+	EXPECT_FALSE(sw_lock(a, 100));
+	sw_unlock(a);
+	EXPECT_TRUE(sw_lock(a, 1));
+	a->lock = SW_LOCK_USER;
+	EXPECT_FALSE(sw_lock(a, 100));
+	a->lock = SW_LOCK_FREE;
+}
+
+/* The clock may have been read before the one that stamped it */
+TEST(age)
+{
+	struct sw_agg *a = agg();
+
+	a->stamp = 1000;
+	EXPECT_FALSE(sw_is_old(a, 999, 10));
+	EXPECT_FALSE(sw_is_old(a, 1010, 10));
+	EXPECT_TRUE(sw_is_old(a, 1011, 10));
+}
+
+TAP_MAIN()

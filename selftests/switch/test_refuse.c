@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What must not get through: fields out of range, wrong lengths and checksums,
+ * every single flipped bit.  None of it may change an aggregator, and what is
+ * left to the kernel is left as it came.
+ */
+#include <linux/bpf.h>
+#include <stddef.h>
+#include "../include/tap.h"
+#include "check.h"
+
+#define LANES	5
+
+static struct t_job job;
+static uint8_t *frame, *before, snapshot[8192];
+static struct f_pkt pkt;
+static struct sw_counters count;
+
+/* A job of two; rank 0's gradient of fragment 0 is in */
+static void begin(bool v6)
+{
+	int i;
+
+	job = (struct t_job){ .id = 1, .v6 = v6, .workers = 2, .quota = 1,
+			      .ps_port = 2, .port = { 0, 1 } };
+	if (!frame) {
+		frame = f_buffer();
+		before = f_buffer();
+	}
+	c_open(1, 248);
+	c_add_job(&job);
+	c_gradient(&pkt, &job, 0, 0);
+	pkt.elements = LANES;
+	for (i = 0; i < LANES; i++)
+		pkt.lane[i] = 1000 + i;
+	ASSERT_TRUE(c_send(0, &pkt));
+	c_gradient(&pkt, &job, 1, 0);
+	pkt.elements = LANES;
+	for (i = 0; i < LANES; i++)
+		pkt.lane[i] = -7 * i;
+	t_counters(1, &count);
+}
+
+/* Without the time stamp, since the kernel's clock goes on */
+static void take_snapshot(uint8_t *to)
+{
+	struct sw_agg *a = t_agg(0);
+
+	memcpy(to, a, sizeof(*a) + 256);
+	memset(to + offsetof(struct sw_agg, stamp), 0, 8);
+}
+
+static bool unchanged(void)
+{
+	uint8_t now[sizeof(snapshot)];
+
+	take_snapshot(now);
+	return !memcmp(now, snapshot, sizeof(struct sw_agg) + 256);
+}
+
+static int run(int port, uint32_t len)
+{
+	take_snapshot(snapshot);
+	memcpy(before, frame, len);
+	return t_run(port, frame, len);
+}
+
+static void expect_drop(int port, uint32_t len, __u64 *counter,
+			const char *what)
+{
+	uint64_t was = *counter;
+	int verdict = run(port, len);
+
+	t_counters(1, &count);
+	if (verdict != XDP_DROP || !unchanged() || *counter != was + 1) {
+		tap_fail(__FILE__, __LINE__,
+			 "%s: verdict %d, %schanged, counted %lld times",
+			 what, verdict, unchanged() ? "un" : "",
+			 (long long)(*counter - was));
+	}
+}
+
+static void expect_left_alone(int port, uint32_t len, const char *what)
+{
+	int verdict = run(port, len);
+
+	if (verdict != XDP_PASS || !unchanged() || memcmp(frame, before, len))
+		tap_fail(__FILE__, __LINE__, "%s: verdict %d", what, verdict);
+}
+
+/* Change a byte behind the UDP header, and make the checksums right */
+static uint32_t with_byte(uint32_t at, uint8_t v)
+{
+	uint32_t len = f_make(&pkt, frame);
+
+	frame[f_udp(job.v6) + 8 + at] = v;
+	f_seal(frame, len);
+	return len;
+}
+
+static void headers(bool v6)
+{
+	uint32_t len, i;
+
+	begin(v6);
+	expect_left_alone(1, with_byte(0, 2), "version");
+	for (i = 0; i < 256; i++) {
+		if (i != ATP_TYPE_DATA)
+			expect_left_alone(1, with_byte(1, i), "type");
+	}
+	for (i = 0x04; i < 0x100; i <<= 1)
+		expect_drop(1, with_byte(2, i), &count.drop_header,
+			    "undefined flag");
+	expect_drop(1, with_byte(3, ATP_F_EDGE), &count.drop_header, "edge");
+	expect_drop(1, with_byte(2, ATP_F_MCAST >> 8), &count.drop_header,
+		    "gradient to all");
+	expect_drop(1, with_byte(20, 1), &count.drop_header, "bitmap1");
+	expect_drop(1, with_byte(23, 1), &count.drop_header, "bitmap1");
+	expect_drop(1, with_byte(25, 1), &count.drop_header, "fanInDegree1");
+	expect_drop(1, with_byte(27, 1), &count.drop_header, "treeID");
+	expect_drop(1, with_byte(26, 0), &count.drop_header, "dataType");
+	expect_drop(1, with_byte(26, 3), &count.drop_header, "dataType");
+	expect_drop(1, with_byte(32, 1), &count.drop_length, "elements");
+	expect_drop(1, with_byte(33, LANES + 2), &count.drop_length,
+		    "elements");
+	expect_drop(1, with_byte(33, 0), &count.drop_length, "elements");
+	expect_drop(1, with_byte(36 + 4 * LANES, 1), &count.drop_length,
+		    "padding");
+
+	expect_drop(1, with_byte(19, 0), &count.drop_bitmap, "no worker");
+	expect_drop(1, with_byte(19, 3), &count.drop_bitmap, "two workers");
+	expect_drop(1, with_byte(19, 4), &count.drop_bitmap, "third worker");
+	expect_drop(1, with_byte(19, 1), &count.drop_stranger, "other rank");
+	expect_drop(0, with_byte(19, 2), &count.drop_port, "other port");
+	expect_left_alone(1, with_byte(24, 3), "fanInDegree0");
+	expect_left_alone(1, with_byte(7, 9), "unknown job");
+
+	/* no elements where there must be some */
+	pkt.elements = 0;
+	len = f_make(&pkt, frame);
+	expect_drop(1, len, &count.drop_header, "empty gradient");
+	c_close();
+}
+
+TEST(header_ipv4)
+{
+	headers(false);
+}
+
+TEST(header_ipv6)
+{
+	headers(true);
+}
+
+/* From one byte to too many, with headers that say the whole length */
+static void lengths(bool v6)
+{
+	uint32_t len, full, drops = 0;
+
+	begin(v6);
+	full = f_make(&pkt, frame);
+	for (len = 14; len < full + 16; len++) {
+		int verdict;
+
+		memset(frame, 0, F_ROOM - 2);
+		f_make(&pkt, frame);
+		if (len == full)
+			continue;
+		verdict = run(1, len);
+		EXPECT_TRUE(unchanged());
+		EXPECT_FALSE(verdict == XDP_REDIRECT);
+		drops += verdict == XDP_DROP;
+		/* as soon as the ATP header is there it is our business */
+		EXPECT_EQ(verdict, len < f_udp(v6) + 44 ? XDP_PASS :
+							  XDP_DROP);
+	}
+	t_counters(1, &count);
+	EXPECT_EQ(count.drop_length, drops);
+
+	/* lengths that disagree with each other, checksums right */
+	f_make(&pkt, frame);
+	frame[f_udp(v6) + 5] += 8;
+	f_seal(frame, full);
+	expect_drop(1, full, &count.drop_length, "UDP length");
+	f_make(&pkt, frame);
+	frame[v6 ? 19 : 17] += 8;
+	f_seal(frame, full);
+	expect_drop(1, full, &count.drop_length, "IP length");
+	f_make(&pkt, frame);
+	f_seal(frame, full + 8);
+	expect_drop(1, full + 8, &count.drop_length, "trailing bytes");
+	c_close();
+}
+
+TEST(length_ipv4)
+{
+	lengths(false);
+}
+
+TEST(length_ipv6)
+{
+	lengths(true);
+}
+
+static void checksums(bool v6)
+{
+	uint32_t len, at;
+	uint16_t pseudo;
+
+	begin(v6);
+	at = f_udp(v6) + 6;
+	len = f_make(&pkt, frame);
+	frame[at] = 0;
+	frame[at + 1] = 0;
+	expect_drop(1, len, &count.drop_csum_none, "no checksum");
+
+	f_make(&pkt, frame);
+	pseudo = f_pseudo(frame, len);
+	frame[at] = pseudo >> 8;
+	frame[at + 1] = pseudo & 0xff;
+	expect_drop(1, len, &count.drop_csum_partial, "partial checksum");
+
+	f_make(&pkt, frame);
+	frame[at] ^= 0x40;
+	expect_drop(1, len, &count.drop_csum, "wrong checksum");
+	if (!v6) {
+		f_make(&pkt, frame);
+		frame[24] ^= 1;
+		expect_drop(1, len, &count.drop_csum, "IP checksum");
+	}
+	/* two changes whose ones' complement sums cancel out are not seen by
+	 * any checksum; the padding at least is
+	 */
+	c_close();
+}
+
+TEST(checksum_ipv4)
+{
+	checksums(false);
+}
+
+TEST(checksum_ipv6)
+{
+	checksums(true);
+}
+
+/* What leaves may have any sum, zero for example, which is sent as ones */
+TEST(checksum_of_every_value)
+{
+	uint32_t i, ones = 0;
+
+	begin(false);
+	for (i = 0; i < 0x10000 && !(tap_failures + c_failures); i++) {
+		c_gradient(&pkt, &job, 1, 1);
+		pkt.flags |= ATP_F_RESEND;
+		pkt.elements = 2;
+		pkt.lane[0] = i;
+		f_make(&pkt, frame);
+		EXPECT_EQ(t_run(1, frame, f_udp(false) + 52), XDP_REDIRECT);
+		EXPECT_TRUE(f_valid(frame, f_udp(false) + 52));
+		ones += frame[40] == 0xff && frame[41] == 0xff;
+	}
+	EXPECT_GE(ones, 1);
+	c_close();
+}
+
+TEST(not_for_us)
+{
+	uint32_t len, i;
+
+	begin(false);
+	len = f_make(&pkt, frame);
+	frame[14] = 0x46; /* options; the UDP header is where the text says */
+	expect_left_alone(1, len, "IPv4 options");
+	f_make(&pkt, frame);
+	frame[20] = 0x20;
+	f_seal(frame, len);
+	expect_left_alone(1, len, "first fragment");
+	f_make(&pkt, frame);
+	frame[21] = 0x05;
+	f_seal(frame, len);
+	expect_left_alone(1, len, "later fragment");
+	f_make(&pkt, frame);
+	frame[23] = 6;
+	expect_left_alone(1, len, "TCP");
+	f_make(&pkt, frame);
+	frame[12] = 0x81;
+	frame[13] = 0;
+	expect_left_alone(1, len, "VLAN");
+	f_make(&pkt, frame);
+	frame[37]++;
+	f_seal(frame, len);
+	expect_left_alone(1, len, "another port");
+	for (i = 0; i < 1000; i++) {
+		uint32_t k;
+
+		len = 14 + tap_below(200);
+		for (k = 0; k < len; k++)
+			frame[k] = tap_rand();
+		expect_left_alone(i % T_PORTS, len, "noise");
+	}
+	c_close();
+}
+
+/* Time to live: what is to be routed and has none left is the kernel's */
+TEST(time_to_live)
+{
+	uint32_t len;
+
+	begin(false);
+	pkt.ttl = 1;
+	t_port_mac(1, pkt.dst_mac);
+	len = f_make(&pkt, frame);
+	expect_left_alone(1, len, "routed with a time to live of one");
+	t_counters(1, &count);
+	EXPECT_EQ(count.ttl, 1);
+	t_mac(T_PS, pkt.dst_mac);
+	len = f_make(&pkt, frame);
+	EXPECT_EQ(run(1, len), XDP_REDIRECT);
+	EXPECT_TRUE(f_valid(frame, len));
+	c_close();
+}
+
+/* A user's socket on a worker's host has its address, but not its UDP port */
+TEST(false_worker)
+{
+	uint32_t len;
+
+	begin(false);
+	pkt.sport++;
+	len = f_make(&pkt, frame);
+	expect_drop(1, len, &count.drop_stranger, "from another UDP port");
+	pkt.sport--;
+	EXPECT_TRUE(c_send(1, &pkt));
+	/* with the one that begin() has left there */
+	EXPECT_EQ(t_agg(0)->bitmap, 3);
+	c_close();
+}
+
+/* The PS is known by address, UDP port and port of the switch */
+TEST(false_ps)
+{
+	uint32_t len;
+
+	begin(false);
+	c_parameter(&pkt, &job, 0, 0);
+	len = f_make(&pkt, frame);
+	expect_drop(0, len, &count.drop_port, "PS at another port");
+	pkt.sport++;
+	len = f_make(&pkt, frame);
+	expect_drop(2, len, &count.drop_stranger, "from another UDP port");
+	c_parameter(&pkt, &job, 0, 0);
+	t_addr(false, 1, 1, pkt.src);
+	len = f_make(&pkt, frame);
+	expect_drop(1, len, &count.drop_stranger, "a worker plays the PS");
+	c_parameter(&pkt, &job, 9, 0);
+	len = f_make(&pkt, frame);
+	expect_drop(2, len, &count.drop_stranger, "to a stranger");
+	/* and the real one */
+	c_parameter(&pkt, &job, 0, 0);
+	EXPECT_TRUE(c_send(2, &pkt));
+	EXPECT_EQ(t_agg(0)->bitmap, 0);
+	c_close();
+}
+
+/* Which bits no checksum covers: MAC addresses; and IPv6's first words */
+static bool covered(bool v6, uint32_t bit)
+{
+	uint32_t byte = bit / 8;
+
+	if (byte < 12)
+		return false;
+	if (v6 && byte == 14)
+		return bit % 8 >= 4; /* version, not the traffic class */
+	if (v6 && (byte == 15 || byte == 16 || byte == 17 || byte == 21))
+		return false;
+	return true;
+}
+
+/*
+ * The packet that completes the sum, each bit of it flipped in turn: the sum
+ * is not touched, and if the packet is left to the kernel at all, no host takes
+ * it.
+ */
+static void flips(bool v6, int elements)
+{
+	struct sw_agg *a;
+	uint32_t bit, len, i;
+
+	begin(v6);
+	if (elements != LANES) {
+		a = t_agg(0);
+		a->elements = elements;
+		pkt.elements = elements;
+		for (i = 0; i < pkt.elements; i++)
+			pkt.lane[i] = (int32_t)tap_rand() >> 4;
+	}
+	len = f_make(&pkt, frame);
+	for (bit = 0; bit < len * 8 && tap_failures + c_failures < 5; bit++) {
+		int verdict;
+
+		if (!covered(v6, bit))
+			continue;
+		f_make(&pkt, frame);
+		frame[bit / 8] ^= 1 << bit % 8;
+		verdict = run(1, len);
+		if (verdict != XDP_DROP && verdict != XDP_PASS)
+			tap_fail(__FILE__, __LINE__, "bit %u: verdict %d",
+				 bit, verdict);
+		if (!unchanged())
+			tap_fail(__FILE__, __LINE__, "bit %u: sum changed",
+				 bit);
+		if (verdict == XDP_PASS &&
+		    (memcmp(frame, before, len) || f_valid(frame, len)))
+			tap_fail(__FILE__, __LINE__, "bit %u: passes", bit);
+	}
+	/* and without a flip it does complete it */
+	f_make(&pkt, frame);
+	EXPECT_EQ(run(1, len), XDP_REDIRECT);
+	EXPECT_TRUE(f_valid(frame, len));
+	c_close();
+}
+
+TEST(bit_flips_ipv4)
+{
+	tap_seed(11);
+	flips(false, LANES);
+	flips(false, 62);
+}
+
+TEST(bit_flips_ipv6)
+{
+	tap_seed(12);
+	flips(true, LANES);
+	flips(true, 62);
+}
+
+TAP_MAIN()

@@ -1,0 +1,86 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Command lines that need no module: help at every level, and errors, which
+# come before the kernel is asked.
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# quiet COMMAND...: nothing on standard error
+quiet() {
+	[ -z "$("$@" 2>&1 >/dev/null)" ]
+}
+
+# silent COMMAND...: nothing on standard output
+silent() {
+	[ -z "$("$@" 2>/dev/null)" ]
+}
+
+check "help" run 0 '^Usage: atp ' "$atp" help
+check "help by option" run 0 '^Usage: atp ' "$atp" -h
+check "version" run 0 '^atp [0-9]' "$atp" -V
+for object in job sock stats switch monitor; do
+	check "help of $object" run 0 "^Usage: atp $object " \
+		"$atp" "$object" help
+	check "help of $object, abbreviated" run 0 "^Usage: atp $object " \
+		"$atp" "${object:0:3}" help
+done
+check "help goes to standard output" quiet "$atp" job help
+check "no object" run 1 '^Usage: atp ' "$atp"
+check "unknown object" run 1 '"frob"' "$atp" frob
+check "unknown option" run 1 '"-frob"' "$atp" -frob job
+check "option without its word" run 255 . "$atp" -netns
+check "no such namespace" run 1 nowhere "$atp" -n nowhere job
+for object in job sock stats; do
+	check "unknown command of $object" run 1 '"frob"' "$atp" "$object" frob
+done
+
+# wrong PATTERN WORD...: a job that cannot be
+wrong() {
+	local pattern=$1
+
+	shift
+	check "job $*" run 255 "$pattern" "$atp" job "$@"
+}
+
+wrong . add
+wrong . add 1
+wrong . set 1
+wrong . del
+wrong '"x"' add x ps ::1 worker ::1
+wrong '"-1"' add -1 ps ::1 worker ::1
+wrong '"4294967296"' add 4294967296 ps ::1 worker ::1
+wrong worker add 1 ps ::1
+wrong ps add 1 worker ::1
+wrong . add 1 ps
+wrong '"nowhere.invalid"' add 1 ps nowhere.invalid worker ::1
+wrong '"fe80::1"' add 1 ps fe80::1 worker ::1
+wrong '"::2"' add 1 ps ::1 ps ::2 worker ::1
+wrong '"frob"' add 1 ps ::1 worker ::1 frob 1
+wrong '"x"' add 1 ps ::1 worker ::1 window x
+wrong '"x"' add 1 ps ::1 worker ::1 fragment x
+wrong '"1.5"' add 1 ps ::1 worker ::1 scale 1.5
+wrong '"5 s"' add 1 ps ::1 worker ::1 timeout '5 s'
+wrong '"no-such-user"' add 1 ps ::1 worker ::1 uid no-such-user
+wrong '"no-such-group"' add 1 ps ::1 worker ::1 gid no-such-group
+# shellcheck disable=SC2046 # a list of words
+wrong 32 add 1 ps ::1 $(for i in $(seq 33); do echo worker "::$i"; done)
+wrong '"window"' set 1 window 8
+wrong '"2"' del 1 2
+wrong '"x"' show x
+wrong '"2"' show 1 2
+wrong '"x"' stall x
+
+check "sock: unknown word" run 255 '"x"' "$atp" sock show x
+check "sock: job without ID" run 255 . "$atp" sock job
+check "sock: rank is no number" run 255 '"x"' "$atp" sock rank x
+check "stats: unknown word" run 255 '"x"' "$atp" stats show x
+check "stats: two jobs" run 255 . "$atp" stats job 1 job 2
+check "monitor: unknown word" run 255 '"x"' "$atp" monitor x
+if ! grep -qs '^atp ' /proc/modules && ! modprobe -n atp 2>/dev/null; then
+	check "without the module: how to load it" \
+		run 2 'modprobe atp' "$atp" job
+	check "and nothing on standard output" silent "$atp" -json job
+fi
+end

@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Man pages and completion: well-formed, and do they know every word?
+
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+man=Documentation/man
+
+# words PAGE COMMAND...: every word of the usage is in the page
+words() {
+	local page=$1 word status=0
+
+	shift
+	for word in $("$@" | grep -v ':=' | grep -ow '[a-z][a-z]*' | sort -u); do
+		grep -qw -- "$word" "$man/$page" && continue
+		echo "$page does not mention $word"
+		status=1
+	done
+	return "$status"
+}
+
+for page in atp atp-job atp-sock atp-stats atp-monitor; do
+	check "lint: $page.8" run 0 '' mandoc -Tlint -Wwarning \
+		"$man/$page.8"
+done
+for object in job sock stats; do
+	check "$object: page and usage agree" words "atp-$object.8" \
+		"$atp" "$object" help
+done
+
+# complete_as WORDS: what bash would offer for the last word
+complete_as() {
+	bash -c '. userspace/atp/atp.bash
+		read -r -a COMP_WORDS <<<"$1"
+		[[ $1 != *" " ]] || COMP_WORDS+=("")
+		COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+		_atp
+		echo "${COMPREPLY[*]}"' bash "$1"
+}
+export -f complete_as
+
+check "completion: objects" run 0 '^job sock stats switch monitor help$' \
+	bash -c 'complete_as "atp "'
+check "completion: part of an object" run 0 '^stats$' \
+	bash -c 'complete_as "atp -json sta"'
+check "completion: commands" run 0 'add.*stall' bash -c 'complete_as "atp job "'
+check "completion: properties" run 0 '^fragment$' \
+	bash -c 'complete_as "atp job add 1 f"'
+check "completion: what can be set" run 0 '^timeout uid gid$' \
+	bash -c 'complete_as "atp job set 1 "'
+check "completion: options" run 0 '-netns' bash -c 'complete_as "atp -"'
+end

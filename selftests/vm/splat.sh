@@ -1,0 +1,83 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Does a kernel log hold anything that a sound kernel does not say?
+#
+# usage: splat.sh [FILE]		reads standard input without FILE
+#
+# Prints each finding with the lines that follow it. Exit status: 0 clean,
+# 1 splat found, 2 the log could not be read.
+
+set -u
+
+# One pattern per line (extended, case matters). The kernel's own wording.
+patterns='
+WARNING: 
+WARNING!
+\bBUG: 
+\bBUG at 
+kernel BUG
+\bOops\b
+Kernel panic
+Internal error:
+general protection fault
+double fault:
+stack segment fault
+divide error: 
+invalid opcode: 
+unable to handle
+UBSAN: 
+KASAN: 
+KCSAN: 
+KFENCE: 
+KMSAN: 
+kmemleak: [0-9]+ new suspected
+possible circular locking
+possible recursive locking
+inconsistent lock state
+INFO: task .* blocked for more than
+INFO: rcu.*(stall|detected)
+rcu.*self-detected stall
+rcu.*detected .*stalls
+suspicious RCU usage
+suspicious rcu_dereference
+\bsuspicious\b.*(usage|lock)
+bad unlock balance
+held lock freed
+lock held when returning
+sleeping function called from invalid context
+scheduling while atomic
+soft lockup
+hard LOCKUP
+watchdog: .*stuck
+unregister_netdevice: waiting
+refcount_t: 
+list_(add|del) corruption
+Bad page (state|map)
+Bad rss-counter
+page allocation failure
+slab .*(corruption|overwritten)
+Objects remaining in
+Unreferenced object
+double free
+DEBUG_LOCKS_WARN_ON
+NETDEV WATCHDOG
+ODEBUG: 
+netlink: .*attributes? (leftover|invalid)
+kernel stack overflow
+stack guard page was hit
+\[#[0-9]+\] (PREEMPT|SMP|NOPTI)
+Call Trace:
+---\[ end trace
+'
+
+log=$(cat -- "${1:--}") || exit 2
+
+list=$(mktemp) || exit 2
+trap 'rm -f "$list"' EXIT
+sed '/^$/d' <<<"$patterns" >"$list"
+
+if grep -E -f "$list" -A 40 -n <<<"$log"; then
+	exit 1
+fi
+exit 0

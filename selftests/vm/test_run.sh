@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Does run.sh count every way in which a test can go wrong?
+
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=tap.sh
+. ./tap.sh
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+# outcome "N passed, N failed" SCRIPT: a suite of one test that is SCRIPT
+outcome() {
+	mkdir -p "$tmp/suites/x"
+	printf '#!/bin/bash\n%s\n' "$2" >"$tmp/suites/x/t"
+	chmod +x "$tmp/suites/x/t"
+	echo "host timeout=2 t" >"$tmp/suites/x/tests"
+	last=$(SUITES=$tmp/suites LOGS=$tmp/logs ../run.sh | tail -n 1)
+	[ "$last" = "$1" ] || {
+		echo "says '$last', not '$1'"
+		return 1
+	}
+}
+
+plan 13
+check "all well" outcome "2 passed, 0 failed" 'echo 1..2; echo ok 1; echo ok 2 - b'
+check "one fails" outcome "1 passed, 1 failed" \
+	'echo 1..2; echo ok 1; echo not ok 2; exit 1'
+check "plan at the end" outcome "1 passed, 0 failed" 'echo ok 1; echo 1..1'
+check "no plan" outcome "1 passed, 1 failed" 'echo ok 1'
+check "results missing" outcome "1 passed, 2 failed" 'echo 1..3; echo ok 1'
+check "too many results" outcome "2 passed, 1 failed" \
+	'echo 1..1; echo ok 1; echo ok 2'
+check "exit status" outcome "1 passed, 1 failed" 'echo 1..1; echo ok 1; exit 3'
+check "killed by a signal" outcome "1 passed, 1 failed" \
+	'echo 1..1; echo ok 1; kill -SEGV $$'
+check "skipped result" outcome "0 passed, 1 failed" \
+	'echo 1..1; echo "ok 1 # SKIP no time"'
+check "skipped test" outcome "0 passed, 1 failed" 'echo "1..0 # SKIP"; exit 4'
+check "no output" outcome "0 passed, 1 failed" ''
+check "hangs" outcome "0 passed, 1 failed" 'echo 1..1; sleep 60'
+fails "no test at all is a failure" env SUITES=/nonexistent \
+	LOGS="$tmp/logs" ../run.sh
+finish

@@ -1,0 +1,61 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Does splat.sh find what it must, and nothing in a sound log?
+
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=tap.sh
+. ./tap.sh
+
+bad=(
+	'WARNING: CPU: 1 PID: 77 at net/core/dev.c:10 f+0x1/0x2 [atp]'
+	'BUG: kernel NULL pointer dereference, address: 0000000000000008'
+	'BUG: KASAN: use-after-free in f+0x1/0x2 [atp]'
+	'BUG: sleeping function called from invalid context at mm/slab.h:1'
+	'BUG: scheduling while atomic: atp/12/0x00000002'
+	'BUG: workqueue lockup - pool cpus=0 node=0 flags=0x0 nice=0'
+	'Oops: 0000 [#1] PREEMPT SMP NOPTI'
+	'int3: 0000 [#1] PREEMPT SMP NOPTI'
+	'general protection fault, probably for non-canonical address 0x1: 0000'
+	'kernel BUG at net/core/skbuff.c:100!'
+	'WARNING: possible circular locking dependency detected'
+	'WARNING: suspicious RCU usage'
+	'kernel/x.c:12 suspicious rcu_dereference_check() usage!'
+	'rcu: INFO: rcu_preempt self-detected stall on CPU'
+	'rcu: INFO: rcu_sched detected stalls on CPUs/tasks:'
+	'INFO: task atp:77 blocked for more than 120 seconds.'
+	'watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [x:1]'
+	'unregister_netdevice: waiting for veth0 to become free. Usage count = 2'
+	'refcount_t: underflow; use-after-free.'
+	'list_del corruption. next->prev should be 1, but was 2'
+	'kmemleak: 2 new suspected memory leaks (see /sys/kernel/debug/kmemleak)'
+	'UBSAN: array-index-out-of-bounds in a.c:1:2'
+	'BUG: KCSAN: data-race in a / b'
+	'Call Trace:'
+	'Kernel panic - not syncing: Fatal exception'
+	'python3: page allocation failure: order:4, mode:0x40cc0'
+	'NETDEV WATCHDOG: eth0 (x): transmit queue 0 timed out'
+)
+good=(
+	'Linux version 6.1.0 (debian-kernel@lists.debian.org)'
+	'atp: loading out-of-tree module taints kernel.'
+	'atp: module verification failed: signature and/or required key missing'
+	'x86/mm: Checked W+X mappings: passed, no W+X pages found.'
+	'RAS: Correctable Errors collector initialized.'
+	'PM: RTC time: 03:31:44, debugging of buggy hardware off'
+	'rcu: Preemptible hierarchical RCU implementation.'
+	'rcu: 	RCU CPU stall warnings timeout set to 21 (rcu_cpu_stall_timeout).'
+	'NMI watchdog: Enabled. Permanently consumes one hw-PMU counter.'
+	'NET: Registered PF_ASH protocol family'
+)
+
+plan $((${#bad[@]} + 3))
+for line in "${bad[@]}"; do
+	fails "found: $line" \
+		./splat.sh <(printf '[    1.0] fine\n[    2.0] %s\n' "$line")
+done
+check "nothing in a sound log" \
+	./splat.sh <(printf '[    1.0] %s\n' "${good[@]}")
+check "nothing in an empty log" ./splat.sh /dev/null
+fails "a log that is not there" ./splat.sh /nonexistent
+finish

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * AF_ATP for applications: address, socket options, what an error says.
+ */
+#ifndef _UAPI_LINUX_ATP_H
+#define _UAPI_LINUX_ATP_H
+
+#include <linux/types.h>
+#include <linux/atp_packet.h>
+
+/* sock_register() takes no number above the last family that Linux knows, so
+ * this is one that was given away and never implemented (AF_ASH).  This line
+ * is the only place that knows it; the netlink family reports it.
+ */
+#define ATP_FAMILY_NUMBER	18
+
+#ifndef AF_ATP
+#define AF_ATP			ATP_FAMILY_NUMBER
+#define PF_ATP			AF_ATP
+#endif
+
+#define SOL_ATP			299
+
+/**
+ * struct sockaddr_atp - one worker of one job
+ * @satp_family: AF_ATP
+ * @satp_rank: 0 to number of workers - 1
+ * @satp_job: job ID as in ``ip atp job add``
+ * @satp_zero: zero
+ *
+ * bind() takes the rank without joining; connect() joins, and with a blocking
+ * socket returns when all workers of the job have joined.  After bind() a
+ * connect() must name the same job and rank.
+ */
+struct sockaddr_atp {
+	__u16	satp_family;
+	__u16	satp_rank;
+	__u32	satp_job;
+	__u32	satp_zero[2];
+};
+
+/**
+ * struct atp_join - value of the socket option %ATP_JOIN
+ * @job: job ID
+ * @rank: rank
+ *
+ * setsockopt(SOL_ATP, ATP_JOIN) is connect() for languages that cannot build
+ * a struct sockaddr_atp.
+ */
+struct atp_join {
+	__u32	job;
+	__u32	rank;
+};
+
+/* Socket options at level SOL_ATP */
+#define ATP_JOIN	1	/* set: struct atp_join */
+#define ATP_DTYPE	2	/* set, get: int, enum atp_data_type of the next
+				 * sendmsg(); float32 unless set
+				 */
+#define ATP_INFO	3	/* get: struct atp_info */
+
+/**
+ * enum atp_state - state of a worker socket
+ * @ATP_UNBOUND: no job yet
+ * @ATP_BOUND: bind() was called
+ * @ATP_JOINING: waiting for the other workers
+ * @ATP_JOINED: tensors can be pushed and pulled
+ * @ATP_FAILED: the run has ended, atp_info.reason says why
+ */
+enum atp_state {
+	ATP_UNBOUND = 0,
+	ATP_BOUND = 1,
+	ATP_JOINING = 2,
+	ATP_JOINED = 3,
+	ATP_FAILED = 4,
+};
+
+/**
+ * struct atp_info - what a worker socket knows, from %ATP_INFO
+ * @state: enum atp_state
+ * @reason: enum atp_reason when failed
+ * @ranks: bit per rank: joining: who the PS has; joined: who the PS still
+ *	waits for at @una, as far as it has said; failed: who is to blame
+ * @job: job ID
+ * @rank: own rank
+ * @workers: number of workers
+ * @epoch: run
+ * @fragment: payload bytes of a full fragment
+ * @window: most fragments in flight
+ * @scale: factor for float32
+ * @una: oldest fragment without a parameter packet
+ * @nxt: next fragment to be sent for the first time
+ * @end: first fragment not pushed yet
+ * @cwnd: congestion window in fragments
+ * @ssthresh: slow start threshold in fragments
+ * @srtt_us: smoothed round trip in microseconds
+ * @rto_us: retransmission timeout in microseconds
+ * @reserved: zero
+ * @sent: fragments sent for the first time
+ * @resent: fragments sent again
+ * @fast_retransmits: losses seen by later parameter packets
+ * @timeouts: losses seen by the timer
+ * @ecn: parameter packets that carried a mark
+ * @raw: fragments that took the overflow path
+ * @duplicates: parameter packets that had been received before
+ * @chunks: chunks completed
+ */
+struct atp_info {
+	__u32	state;
+	__u32	reason;
+	__u32	ranks;
+	__u32	job;
+	__u32	rank;
+	__u32	workers;
+	__u32	epoch;
+	__u32	fragment;
+	__u32	window;
+	__u32	scale;
+	__u32	una;
+	__u32	nxt;
+	__u32	end;
+	__u32	cwnd;
+	__u32	ssthresh;
+	__u32	srtt_us;
+	__u32	rto_us;
+	__u32	reserved;
+	__u64	sent;
+	__u64	resent;
+	__u64	fast_retransmits;
+	__u64	timeouts;
+	__u64	ecn;
+	__u64	raw;
+	__u64	duplicates;
+	__u64	chunks;
+};
+
+#endif /* _UAPI_LINUX_ATP_H */

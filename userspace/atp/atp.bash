@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# Completion of atp(8).
+
+# Words that may follow; job IDs and devices are asked for.
+_atp_words() {
+	local object=$1 command=$2 last=$3
+
+	case $last in
+	dev)
+		ls /sys/class/net
+		return
+		;;
+	uid)
+		compgen -u
+		return
+		;;
+	gid)
+		compgen -g
+		return
+		;;
+	ps | worker | fragment | window | scale | timeout | rank)
+		return
+		;;
+	esac
+	case $object/$command in
+	job/) echo add set del show stall help ;;
+	job/add)
+		[[ $last = add ]] ||
+			echo ps worker fragment window scale timeout uid gid
+		;;
+	job/set)
+		if [[ $last = set ]]; then
+			_atp_jobs
+		else
+			echo timeout uid gid
+		fi
+		;;
+	job/del | job/show | job/stall)
+		[[ $last != "$command" ]] || _atp_jobs
+		;;
+	sock/ | stats/) echo show job help ;;
+	monitor/) echo job help ;;
+	*/job) _atp_jobs ;;
+	sock/show) echo job rank ;;
+	stats/show) echo job ;;
+	switch/) echo attach detach job port refresh show check help ;;
+	switch/attach) echo dev aggregators payload timeout generic ;;
+	switch/detach | switch/port | switch/check) echo dev ;;
+	esac
+}
+
+_atp_jobs() {
+	atp job show 2>/dev/null | sed -n 's/^job \([0-9]*\).*/\1/p'
+}
+
+_atp() {
+	local cur=${COMP_WORDS[COMP_CWORD]} i=1
+	local object command
+
+	COMPREPLY=()
+	while [[ $i -lt $COMP_CWORD && ${COMP_WORDS[i]} = -* ]]; do
+		case ${COMP_WORDS[i]} in
+		-n | -netns) i=$((i + 1)) ;;
+		esac
+		i=$((i + 1))
+	done
+	if [[ $i -ge $COMP_CWORD && $cur = -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W '-json -pretty -stats
+			-timestamp -netns -4 -6 -help -Version' -- "$cur")
+	elif [[ $i -gt $COMP_CWORD ]]; then
+		mapfile -t COMPREPLY < <(ip netns list 2>/dev/null |
+			cut -d ' ' -f 1 | grep "^$cur")
+	elif [[ $i -eq $COMP_CWORD ]]; then
+		mapfile -t COMPREPLY < <(compgen -W \
+			'job sock stats switch monitor help' -- "$cur")
+	else
+		object=${COMP_WORDS[i]}
+		command=
+		[[ $((i + 1)) -ge $COMP_CWORD ]] ||
+			command=${COMP_WORDS[i + 1]}
+		mapfile -t COMPREPLY < <(compgen -W "$(_atp_words "$object" \
+			"$command" "${COMP_WORDS[COMP_CWORD - 1]}")" -- "$cur")
+	fi
+}
+
+complete -F _atp atp

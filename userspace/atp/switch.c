@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: GPL-2.0
+/* atp switch: the command line of libatpswitch. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <net/if.h>
+#include "../switch/switch.h"
+#include "utils.h"
+#include "switch.h"
+
+static void usage(FILE *to)
+{
+	fprintf(to,
+		"Usage: atp switch attach dev IF [ dev IF ]... [ aggregators N ]\n"
+		"                  [ payload BYTES ] [ timeout MS ] [ generic ]\n"
+		"       atp switch detach [ dev IF ]...\n"
+		"       atp switch job add ID ps HOST worker HOST [ worker HOST ]...\n"
+		"                  [ quota N ]\n"
+		"       atp switch job del ID\n"
+		"       atp switch job refresh [ ID ]\n"
+		"       atp switch port set dev IF rate MBIT [ mark USEC ]\n"
+		"       atp switch refresh\n"
+		"       atp switch show [ job ID ]\n"
+		"       atp switch check dev IF [ dev IF ]... [ generic ]\n"
+		"       atp switch help\n"
+		"HOST := ADDR [ dev IF ] [ lladdr MAC ]\n");
+}
+
+static int complain(void)
+{
+	fprintf(stderr, "atp switch: %s\n", sw_error());
+	return 2;
+}
+
+static int bad(const char *what, const char *word)
+{
+	if (word)
+		fprintf(stderr, "atp switch: %s \"%s\"\n", what, word);
+	else
+		fprintf(stderr, "atp switch: %s\n", what);
+	fprintf(stderr, "Try \"atp switch help\".\n");
+	return 1;
+}
+
+/* A cursor over the arguments */
+struct args {
+	int argc;
+	char **argv;
+};
+
+static const char *peek(const struct args *a)
+{
+	return a->argc > 0 ? a->argv[0] : NULL;
+}
+
+static const char *next(struct args *a)
+{
+	const char *word = peek(a);
+
+	if (word) {
+		a->argc--;
+		a->argv++;
+	}
+	return word;
+}
+
+/* Is the next word this one?  Then go past it. */
+static bool eat(struct args *a, const char *word)
+{
+	if (!peek(a) || strcmp(peek(a), word))
+		return false;
+	next(a);
+	return true;
+}
+
+/* The number after the word @what */
+static int number(struct args *a, const char *what, uint32_t min,
+		  uint32_t *value)
+{
+	const char *word = next(a);
+	unsigned long long v;
+	char *end;
+
+	if (!word) {
+		fprintf(stderr, "atp switch: %s: number is missing\n", what);
+		return -1;
+	}
+	errno = 0;
+	v = strtoull(word, &end, 0);
+	if (errno || *end || end == word || *word == '-' || v > UINT32_MAX ||
+	    v < min) {
+		fprintf(stderr,
+			"atp switch: %s: \"%s\" is no number from %u to %u\n",
+			what, word, min, UINT32_MAX);
+		return -1;
+	}
+	*value = (uint32_t)v;
+	return 0;
+}
+
+/* The name of an interface after the word dev */
+static int device(struct args *a, uint32_t *ifindex)
+{
+	const char *word = next(a);
+
+	if (!word)
+		return bad("dev: name of an interface is missing", NULL);
+	*ifindex = if_nametoindex(word);
+	if (!*ifindex) {
+		fprintf(stderr,
+			"atp switch: no interface %s in this network namespace (ip link shows those that there are)\n",
+			word);
+		return -1;
+	}
+	return 0;
+}
+
+static int lladdr(struct args *a, uint8_t *mac)
+{
+	const char *word = next(a);
+	unsigned int m[6];
+	char more;
+	int i;
+
+	if (!word || sscanf(word, "%x:%x:%x:%x:%x:%x%c", &m[0], &m[1], &m[2],
+			    &m[3], &m[4], &m[5], &more) != 6)
+		return bad("lladdr: no MAC address", word ?: "");
+	for (i = 0; i < 6; i++) {
+		if (m[i] > 255)
+			return bad("lladdr: no MAC address", word);
+		mac[i] = (uint8_t)m[i];
+	}
+	return 0;
+}
+
+/* ADDR [ dev IF ] [ lladdr MAC ] */
+static int host(struct args *a, const char *what, struct sw_where *where)
+{
+	const char *word = next(a);
+	struct in_addr v4;
+
+	memset(where, 0, sizeof(*where));
+	if (!word)
+		return bad("an address is missing after", what);
+	if (inet_pton(AF_INET, word, &v4) == 1) {
+		where->addr.s6_addr[10] = 0xff;
+		where->addr.s6_addr[11] = 0xff;
+		memcpy(&where->addr.s6_addr[12], &v4, 4);
+	} else if (inet_pton(AF_INET6, word, &where->addr) != 1) {
+		return bad("no IPv4 or IPv6 address", word);
+	}
+	for (;;) {
+		if (eat(a, "dev")) {
+			if (device(a, &where->dev))
+				return -1;
+		} else if (eat(a, "lladdr")) {
+			if (lladdr(a, where->mac))
+				return -1;
+			where->has_mac = true;
+		} else {
+			return 0;
+		}
+	}
+}
+
+static int attach(struct args *a)
+{
+	struct sw_options opt = {};
+	uint32_t dev[SW_PORTS];
+	struct sw_switch sw;
+	bool was;
+	int n = 0, i, err = 0;
+
+	while (peek(a)) {
+		if (eat(a, "dev")) {
+			if (n == SW_PORTS)
+				return bad("too many ports", NULL);
+			if (device(a, &dev[n++]))
+				return 1;
+		} else if (eat(a, "aggregators")) {
+			if (number(a, "aggregators", 1, &opt.aggregators))
+				return 1;
+		} else if (eat(a, "payload")) {
+			if (number(a, "payload", 1, &opt.payload))
+				return 1;
+		} else if (eat(a, "timeout")) {
+			if (number(a, "timeout", 1, &opt.timeout))
+				return 1;
+		} else if (eat(a, "generic")) {
+			opt.generic = true;
+		} else {
+			return bad("what is", peek(a));
+		}
+	}
+	if (!n)
+		return bad("attach to what? Say dev IF", NULL);
+
+	was = sw_running();
+	if (sw_load(&sw, &opt))
+		return complain();
+	for (i = 0; i < n && !err; i++)
+		err = sw_port_attach(&sw, dev[i]);
+	/* the other ports and the groups get the new programs too */
+	if (!err && was)
+		err = sw_port_upgrade(&sw) || sw_job_regroup_all(&sw);
+	if (!err && sw.settings.generic)
+		sw_say("generic mode: every packet is copied into an skb first, expect about half the speed");
+	if (err)
+		complain();
+	if (err && !was) {
+		/* all or nothing */
+		sw_port_detach_all(&sw);
+		sw_pin_remove(sw.dir);
+	}
+	sw_close(&sw);
+	return err ? 2 : 0;
+}
+
+static int detach(struct args *a)
+{
+	struct sw_switch sw;
+	uint32_t ifindex = 0;
+	bool some = false;
+
+	if (!sw_running()) {
+		sw_open(&sw);
+		return complain();
+	}
+	if (sw_open(&sw)) {
+		/* of another version: remove it all the same */
+		char dir[256];
+
+		if (peek(a) || sw_pin_dir(dir, sizeof(dir), false) ||
+		    sw_pin_remove(dir))
+			return complain();
+		return 0;
+	}
+	while (eat(a, "dev")) {
+		if (device(a, &ifindex)) {
+			sw_close(&sw);
+			return 1;
+		}
+		sw_port_detach(&sw, ifindex);
+		some = true;
+	}
+	if (peek(a)) {
+		sw_close(&sw);
+		return bad("what is", peek(a));
+	}
+	if (!some)
+		sw_port_detach_all(&sw);
+	ifindex = 0;
+	if (sw_port_next(&sw, &ifindex))
+		sw_pin_remove(sw.dir);
+	sw_close(&sw);
+	return 0;
+}
+
+static int job_add(struct args *a, uint32_t id)
+{
+	struct sw_where ps, worker[ATP_MAX_WORKERS];
+	uint32_t n = 0, quota = 0;
+	struct sw_switch sw;
+	bool has_ps = false;
+	int err;
+
+	while (peek(a)) {
+		if (eat(a, "ps")) {
+			if (host(a, "ps", &ps))
+				return 1;
+			has_ps = true;
+		} else if (eat(a, "worker")) {
+			if (n == ATP_MAX_WORKERS)
+				return bad("a job has at most 32 workers",
+					   NULL);
+			if (host(a, "worker", &worker[n++]))
+				return 1;
+		} else if (eat(a, "quota")) {
+			if (number(a, "quota", 1, &quota))
+				return 1;
+		} else {
+			return bad("what is", peek(a));
+		}
+	}
+	if (!has_ps)
+		return bad("where is the PS? Say ps ADDR", NULL);
+	if (!n)
+		return bad("where are the workers? Say worker ADDR, once per rank",
+			   NULL);
+	if (sw_open(&sw))
+		return complain();
+	err = sw_job_add(&sw, id, &ps, worker, n, quota);
+	sw_close(&sw);
+	return err ? complain() : 0;
+}
+
+static int job_refresh(struct args *a)
+{
+	struct sw_switch sw;
+	uint32_t id = 0;
+	bool all = !peek(a);
+	int err;
+
+	if (!all && number(a, "job", 0, &id))
+		return 1;
+	if (peek(a))
+		return bad("what is", peek(a));
+	if (sw_open(&sw))
+		return complain();
+	err = sw_port_refresh(&sw);
+	if (!err)
+		err = all ? sw_job_refresh_all(&sw) : sw_job_refresh(&sw, id);
+	sw_close(&sw);
+	return err ? complain() : 0;
+}
+
+static int job(struct args *a)
+{
+	struct sw_switch sw;
+	uint32_t id;
+	int err;
+
+	if (eat(a, "add")) {
+		if (number(a, "job", 0, &id))
+			return 1;
+		return job_add(a, id);
+	}
+	if (eat(a, "del") || eat(a, "delete")) {
+		if (number(a, "job", 0, &id))
+			return 1;
+		if (peek(a))
+			return bad("what is", peek(a));
+		if (sw_open(&sw))
+			return complain();
+		err = sw_job_del(&sw, id);
+		sw_close(&sw);
+		return err ? complain() : 0;
+	}
+	if (eat(a, "refresh"))
+		return job_refresh(a);
+	if (!peek(a) || eat(a, "help")) {
+		usage(stdout);
+		return 0;
+	}
+	return bad("job: what is", peek(a));
+}
+
+static int port(struct args *a)
+{
+	uint32_t dev = 0, rate = 0, mark = 0;
+	bool has_rate = false;
+	struct sw_switch sw;
+	int err;
+
+	if (!peek(a) || eat(a, "help")) {
+		usage(stdout);
+		return 0;
+	}
+	if (!eat(a, "set"))
+		return bad("port: what is", peek(a));
+	while (peek(a)) {
+		if (eat(a, "dev")) {
+			if (device(a, &dev))
+				return 1;
+		} else if (eat(a, "rate")) {
+			if (number(a, "rate", 0, &rate))
+				return 1;
+			has_rate = true;
+		} else if (eat(a, "mark")) {
+			if (number(a, "mark", 1, &mark))
+				return 1;
+		} else {
+			return bad("what is", peek(a));
+		}
+	}
+	if (!dev || !has_rate)
+		return bad("port set needs dev IF and rate MBIT", NULL);
+	if (sw_open(&sw))
+		return complain();
+	err = sw_port_rate(&sw, dev, rate, mark);
+	sw_close(&sw);
+	return err ? complain() : 0;
+}
+
+static int show(struct args *a)
+{
+	struct sw_switch sw;
+	bool one = false;
+	uint32_t id;
+	int err;
+
+	if (eat(a, "job")) {
+		if (number(a, "job", 0, &id))
+			return 1;
+		one = true;
+	}
+	if (peek(a))
+		return bad("what is", peek(a));
+	if (sw_open(&sw))
+		return complain();
+	err = sw_show(&sw, stdout, json, pretty, one ? &id : NULL);
+	sw_close(&sw);
+	return err ? complain() : 0;
+}
+
+static void print_finding(const struct sw_finding *f, void *arg)
+{
+	bool *bad_one = arg;
+
+	printf("%-4s %s%s%s%s%s\n", f->bad ? "BAD" : *f->hint ? "note" : "ok",
+	       f->dev, *f->dev ? ": " : "", f->what, *f->hint ? ": " : "",
+	       f->hint);
+	if (f->bad)
+		*bad_one = true;
+}
+
+static int check(struct args *a)
+{
+	uint32_t dev[SW_PORTS];
+	bool generic = false, bad_one = false;
+	int n = 0;
+
+	while (peek(a)) {
+		if (eat(a, "dev")) {
+			if (n == SW_PORTS)
+				return bad("too many ports", NULL);
+			if (device(a, &dev[n++]))
+				return 1;
+		} else if (eat(a, "generic")) {
+			generic = true;
+		} else {
+			return bad("what is", peek(a));
+		}
+	}
+	if (sw_preflight(dev, n, generic, print_finding, &bad_one))
+		return complain();
+	return bad_one ? 2 : 0;
+}
+
+int do_switch(int argc, char **argv)
+{
+	struct args a = { argc, argv };
+
+	if (!peek(&a) || eat(&a, "show") || eat(&a, "list"))
+		return show(&a);
+	if (eat(&a, "attach"))
+		return attach(&a);
+	if (eat(&a, "detach"))
+		return detach(&a);
+	if (eat(&a, "job"))
+		return job(&a);
+	if (eat(&a, "port"))
+		return port(&a);
+	if (eat(&a, "refresh"))
+		return job_refresh(&a);
+	if (eat(&a, "check"))
+		return check(&a);
+	if (eat(&a, "help")) {
+		usage(stdout);
+		return 0;
+	}
+	return bad("what is", peek(&a));
+}

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: GPL-2.0
+"""All-reduce of NumPy arrays over AF_ATP.
+
+    import atp
+
+    with atp.join(7, rank) as job:
+        job.allreduce(gradient)             # float32 or int32, in place
+        request = job.allreduce_start(next) # or in the background
+        request.wait()
+
+All ranks call the same operations, with arrays of the same sizes and types,
+in the same order; every rank gets the same bits.  A job and its requests are
+for one thread at a time.
+"""
+
+import ctypes
+import enum
+import errno
+import os
+import select
+import time
+import types
+
+import numpy
+
+__all__ = ["Error", "Job", "Reason", "Request", "join"]
+
+
+class Reason(enum.IntEnum):
+    """Why a run ended (enum atp_reason)."""
+
+    NONE = 0
+    LEFT = 1
+    SILENT = 2
+    REJOIN = 3
+    DISAGREE = 4
+    EPOCH = 5
+    MISMATCH = 6
+    REMOVED = 7
+    MTU = 8
+
+
+class _Info(ctypes.Structure):
+    """struct atp_info"""
+
+    _fields_ = [
+        (name, ctypes.c_uint32)
+        for name in (
+            "state", "reason", "ranks", "job", "rank", "workers", "epoch",
+            "fragment", "window", "scale", "una", "nxt", "end", "cwnd",
+            "ssthresh", "srtt_us", "rto_us", "reserved",
+        )
+    ] + [
+        (name, ctypes.c_uint64)
+        for name in (
+            "sent", "resent", "fast_retransmits", "timeouts", "ecn", "raw",
+            "duplicates", "chunks",
+        )
+    ]
+
+
+_NOWAIT = 1
+# enum atp_data_type
+_TYPES = {numpy.dtype("int32"): 1, numpy.dtype("float32"): 2}
+
+
+def _load():
+    lib = ctypes.CDLL(os.environ.get("LIBATP", "libatp.so.1"), use_errno=True)
+    handle, size = ctypes.c_void_p, ctypes.c_size_t
+    for name, result, *arguments in (
+        ("atp_join", handle, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint),
+        ("atp_leave", None, handle),
+        ("atp_joined", ctypes.c_int, handle, ctypes.c_int),
+        ("atp_allreduce_start", handle, handle, handle, size, ctypes.c_int),
+        ("atp_wait", ctypes.c_int, handle, ctypes.c_int),
+        ("atp_progress", ctypes.c_int, handle),
+        ("atp_fd", ctypes.c_int, handle),
+        ("atp_get_info", ctypes.c_int, handle, ctypes.POINTER(_Info)),
+        ("atp_describe", ctypes.c_int, handle, ctypes.c_char_p, size),
+    ):
+        function = getattr(lib, name)
+        function.restype = result
+        function.argtypes = arguments
+    return lib
+
+
+_lib = _load()
+
+
+def _describe(handle):
+    text = ctypes.create_string_buffer(512)
+    _lib.atp_describe(handle, text, len(text))
+    return text.value.decode()
+
+
+def _reason(number):
+    try:
+        return Reason(number)
+    except ValueError:  # of a newer kernel
+        return number
+
+
+def _ranks(bits):
+    return tuple(rank for rank in range(32) if bits >> rank & 1)
+
+
+class Error(OSError):
+    """A run ended, or could not begin.
+
+    errno   as everywhere
+    reason  why the run ended (Reason)
+    ranks   who is to blame, a tuple
+    """
+
+    def __init__(self, number, text, reason=Reason.NONE, ranks=()):
+        super().__init__(number, text)
+        self.reason = reason
+        self.ranks = ranks
+
+
+def _left(deadline):
+    if deadline is None:
+        return None
+    return max(0, deadline - time.monotonic())
+
+
+def _deadline(timeout):
+    return None if timeout is None else time.monotonic() + timeout
+
+
+class Request:
+    """An all-reduce under way; made by Job.allreduce_start()."""
+
+    def __init__(self, job, array):
+        self._job = job
+        self._array = array
+        # What cannot be reduced in place is copied, and copied back.
+        work = numpy.require(array, requirements=["C", "A"])
+        self._work = work
+        self._error = None
+        # No wait() is interrupted by a signal while it is in the library, so
+        # that Python handles it: see wait().
+        self._handle = _lib.atp_allreduce_start(
+            job._open(), work.ctypes.data, work.size, _TYPES[work.dtype]
+        )
+        if not self._handle:
+            raise job._error(ctypes.get_errno())
+        job._requests.add(self)
+
+    def done(self):
+        """Whether the array holds the sums; raises Error if it never will."""
+        if self._error:
+            raise self._error
+        if not self._handle:
+            return True
+        self._job._open()
+        result = _lib.atp_wait(self._handle, 0)
+        if not result:
+            return False
+        number = ctypes.get_errno()
+        self._handle = None
+        self._job._requests.discard(self)
+        if self._work is not self._array:
+            self._array[...] = self._work
+        if result < 0:
+            self._error = self._job._error(number)
+            raise self._error
+        return True
+
+    def wait(self, timeout=None):
+        """Wait until the array holds the sums, and return it.
+
+        timeout is in seconds; TimeoutError leaves the request as it is.
+        """
+        deadline = _deadline(timeout)
+        while not self.done():
+            self._job._sleep(deadline)
+        return self._array
+
+
+class Job:
+    """A rank of a job; made by join()."""
+
+    def __init__(self, job, rank):
+        self._requests = set()
+        self._handle = _lib.atp_join(job, rank, _NOWAIT)
+        if not self._handle:
+            number = ctypes.get_errno()
+            raise Error(number, _describe(None))
+
+    def _open(self):
+        if not self._handle:
+            raise ValueError("this rank has left its job")
+        return self._handle
+
+    def _error(self, number):
+        if number == errno.EOVERFLOW:
+            return Error(number, "a sum of integers does not fit")
+        info = self.info()
+        return Error(
+            number,
+            _describe(self._handle),
+            info.reason,
+            info.ranks,
+        )
+
+    def _sleep(self, deadline):
+        """Until there is something to do; signals are handled here."""
+        left = _left(deadline)
+        if left == 0:
+            raise TimeoutError(errno.ETIMEDOUT, self.describe())
+        poll = select.poll()
+        poll.register(self.fileno(), select.POLLIN)
+        poll.poll(None if left is None else left * 1000)
+
+    def _wait_joined(self, timeout):
+        deadline = _deadline(timeout)
+        while True:
+            result = _lib.atp_joined(self._open(), 0)
+            if result > 0:
+                return
+            if result < 0:
+                raise self._error(ctypes.get_errno())
+            self._sleep(deadline)
+
+    def allreduce(self, array):
+        """Replace the values by the sums over all ranks; returns the array."""
+        return self.allreduce_start(array).wait()
+
+    def allreduce_start(self, array):
+        """Begin that and return a Request; leave the array alone until then.
+
+        Call wait() or done() of every request.
+        """
+        if not isinstance(array, numpy.ndarray) or array.dtype not in _TYPES:
+            raise TypeError("an array of float32 or int32 is needed")
+        if not array.flags.writeable:
+            raise ValueError("the array is read-only")
+        return Request(self, array)
+
+    def progress(self):
+        """Do what can be done at once; returns requests that go on."""
+        count = _lib.atp_progress(self._open())
+        if count < 0:
+            raise self._error(ctypes.get_errno())
+        return count
+
+    def fileno(self):
+        """Readable when progress() or a request's done() is worth a call."""
+        fd = _lib.atp_fd(self._open())
+        if fd < 0:
+            raise self._error(ctypes.get_errno())
+        return fd
+
+    def info(self):
+        """What the socket knows: the members of struct atp_info.
+
+        reason is a Reason; ranks is a tuple: who is to blame, or waited for.
+        """
+        raw = _Info()
+        _lib.atp_get_info(self._open(), ctypes.byref(raw))
+        info = {name: getattr(raw, name) for name, _ in raw._fields_}
+        del info["reserved"]
+        info["reason"] = _reason(raw.reason)
+        info["ranks"] = _ranks(raw.ranks)
+        return types.SimpleNamespace(**info)
+
+    def describe(self):
+        """How things stand, in words."""
+        return _describe(self._open())
+
+    def close(self):
+        """Leave the job; requests that are not done never will be."""
+        if self._handle:
+            _lib.atp_leave(self._handle)
+            self._handle = None
+            self._requests.clear()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            self.close()
+
+
+def join(job, rank, timeout=None):
+    """Join a job and return a Job when all ranks have.
+
+    timeout is in seconds, and without one there is no limit: other ranks may
+    be started later.
+    """
+    member = Job(job, rank)
+    try:
+        member._wait_joined(timeout)
+    except BaseException:
+        member.close()
+        raise
+    return member

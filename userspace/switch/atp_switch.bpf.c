@@ -1,0 +1,512 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The switch: XDP programs.
+ *
+ * atp_ingress runs on every port.  What is not ATP, and not of a job that it
+ * knows, it leaves to the kernel.  What it sends on leaves by a redirect, at
+ * whose end atp_egress runs.
+ *
+ * The functions that touch lanes are global: the verifier looks at each of them
+ * once, whatever leads to it.
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include "switch_logic.h"
+#include "switch_maps.h"
+
+/* How often to try for the lock of an aggregator */
+#define SW_TRIES_GRADIENT	64
+#define SW_TRIES_PARAMETER	512
+
+/* Set by the loader before the program is loaded, and known to the verifier */
+#ifndef SW_CONST
+#define SW_CONST	const volatile
+#endif
+SW_CONST struct sw_settings sw_set = { .aggregators = 1, .payload = 8 };
+
+#define sw_blocks	((int)SW_BLOCKS(sw_set.payload))
+
+static __always_inline void *sw_start(struct xdp_md *ctx)
+{
+	return (void *)(long)ctx->data;
+}
+
+static __always_inline void *sw_end(struct xdp_md *ctx)
+{
+	return (void *)(long)ctx->data_end;
+}
+
+static __always_inline struct sw_agg *sw_agg_at(__u32 index)
+{
+	return bpf_map_lookup_elem(&aggregators, &index);
+}
+
+/* Where the payload begins; zero if that is nowhere */
+static __always_inline void *sw_lanes_at(struct xdp_md *ctx, __u32 l4)
+{
+	if (l4 != SW_L4_IPV4 && l4 != SW_L4_IPV6)
+		return NULL;
+	return sw_start(ctx) + l4 + SW_UDP_ATP;
+}
+
+__noinline int sw_do_sum(struct xdp_md *ctx, __u32 l4)
+{
+	void *p = sw_lanes_at(ctx, l4);
+
+	return p ? sw_lanes_sum(p, sw_end(ctx)) : 0;
+}
+
+__noinline int sw_do_take(struct xdp_md *ctx, __u32 l4, __u32 index)
+{
+	struct sw_agg *a = sw_agg_at(index);
+	void *p = sw_lanes_at(ctx, l4);
+
+	if (a && p)
+		sw_lanes_take(p, sw_end(ctx), a->lanes, sw_blocks);
+	return 0;
+}
+
+__noinline int sw_do_saturate(struct xdp_md *ctx, __u32 l4, __u32 index)
+{
+	struct sw_agg *a = sw_agg_at(index);
+	void *p = sw_lanes_at(ctx, l4);
+
+	if (a && p)
+		sw_lanes_saturate(p, sw_end(ctx), a->lanes,
+				  sw_blocks * SW_BLOCK);
+	return 0;
+}
+
+__noinline int sw_do_add(struct xdp_md *ctx, __u32 l4, __u32 index)
+{
+	struct sw_agg *a = sw_agg_at(index);
+	void *p = sw_lanes_at(ctx, l4);
+
+	if (!a || !p)
+		return 0;
+	return sw_lanes_add(p, sw_end(ctx), a->lanes, sw_blocks) != 0;
+}
+
+__noinline int sw_do_out(struct xdp_md *ctx, __u32 l4, __u32 index)
+{
+	struct sw_agg *a = sw_agg_at(index);
+	void *p = sw_lanes_at(ctx, l4);
+
+	if (!a || !p)
+		return 0;
+	return sw_lanes_out(p, sw_end(ctx), a->lanes, sw_blocks);
+}
+
+/* Loops with many turns are looked at apart, too */
+__noinline int sw_do_lock(__u32 index)
+{
+	struct sw_agg *a = sw_agg_at(index);
+
+	return a ? sw_lock(a, SW_TRIES_GRADIENT) : 0;
+}
+
+__noinline int sw_do_lock_longer(__u32 index)
+{
+	struct sw_agg *a = sw_agg_at(index);
+
+	return a ? sw_lock(a, SW_TRIES_PARAMETER) : 0;
+}
+
+/* The rank of a worker's address, or ATP_MAX_WORKERS */
+__noinline int sw_do_find(__u32 id, const struct sw_addr *addr)
+{
+	const struct sw_job *job = bpf_map_lookup_elem(&jobs, &id);
+	int i;
+
+	if (!job || !addr)
+		return ATP_MAX_WORKERS;
+	for (i = 0; i < ATP_MAX_WORKERS; i++) {
+		if (i < (int)job->workers &&
+		    sw_same_addr(addr->word, job->rank[i].addr))
+			return i;
+	}
+	return ATP_MAX_WORKERS;
+}
+
+/* The job that occupied an aggregator has it no more */
+static __always_inline void sw_empty(struct sw_agg *a)
+{
+	__u32 slot = a->slot;
+	struct sw_state *state;
+
+	a->bitmap = 0;
+	state = bpf_map_lookup_elem(&states, &slot);
+	if (state)
+		sw_quota_give(state);
+}
+
+/* Count what an aggregator did with a resent or special gradient, and why */
+static __always_inline void sw_count(struct sw_counters *c, __u32 plan,
+				     const struct sw_pkt *p)
+{
+	if (plan & SW_EVICT)
+		c->timeouts++;
+	if (plan & SW_TAKE)
+		c->allocated++;
+	if (plan & SW_ADD) {
+		c->aggregated++;
+		if (plan & SW_EMPTY)
+			c->resend_added++;
+		else if (plan & SW_OUT)
+			c->completed++;
+	} else if (plan & SW_OUT) {
+		c->resend_flushed++;
+	} else if (plan & SW_MARK) {
+		c->duplicate++;
+	} else if (plan & SW_FORWARD && !(plan & SW_COLLIDE)) {
+		if (p->flags & (ATP_F_RAW | ATP_F_OVERFLOW))
+			c->raw++;
+		else if (p->flags & ATP_F_RESEND)
+			c->resend_passed++;
+		else
+			c->disagree++;
+	}
+}
+
+/* Do what an aggregator has to do with a gradient; return what was done */
+static __always_inline __u32 sw_aggregate(struct xdp_md *ctx, struct sw_pkt *p,
+					  const struct sw_job *job,
+					  struct sw_counters *c)
+{
+	__u32 index = p->index % sw_set.aggregators;
+	struct sw_agg *a = sw_agg_at(index);
+	struct sw_state *state;
+	__u32 slot = job->slot;
+	__u32 l4 = p->l4;
+	__u32 plan;
+	__u64 now;
+
+	state = bpf_map_lookup_elem(&states, &slot);
+	if (!a || !state)
+		return SW_FORWARD;
+	if (!sw_do_lock(index)) {
+		c->collision_locked++;
+		return SW_COLLIDE | SW_FORWARD;
+	}
+	now = bpf_ktime_get_ns();
+	plan = sw_decide(a, p, job->full, sw_is_old(a, now, sw_set.timeout));
+	if (plan & SW_COLLIDE)
+		c->collision_busy++;
+	if (plan & SW_EVICT)
+		sw_empty(a);
+	if (plan & SW_TAKE) {
+		if (sw_quota_take(state, job->quota)) {
+			sw_take(a, p, slot, now);
+			sw_do_take(ctx, l4, index);
+		} else {
+			c->collision_quota++;
+			plan = (plan & SW_EVICT) | SW_COLLIDE | SW_FORWARD;
+		}
+	}
+	if (plan & SW_ADD) {
+		bool over = sw_do_add(ctx, l4, index);
+
+		if (over) {
+			sw_do_saturate(ctx, l4, index);
+			c->overflow++;
+		}
+		sw_add(a, p, over, now);
+	}
+	if (plan & SW_MARK)
+		a->flags |= sw_mark(p);
+	if (plan & SW_OUT) {
+		sw_out(a, p);
+		p->sum = sw_do_out(ctx, l4, index);
+	}
+	if (plan & SW_EMPTY)
+		sw_empty(a);
+	sw_unlock(a);
+	sw_count(c, plan, p);
+	return plan;
+}
+
+/* A parameter packet empties the aggregator that it names */
+static __always_inline void sw_deallocate(const struct sw_pkt *p,
+					  struct sw_counters *c)
+{
+	__u32 index = p->index % sw_set.aggregators;
+	struct sw_agg *a = sw_agg_at(index);
+	bool old;
+
+	if (!a)
+		return;
+	/* Looked at without the lock: an empty one needs none.  If it is being
+	 * taken just now, then not by the fragment of this packet.
+	 */
+	if (!a->bitmap)
+		return;
+	if (!sw_do_lock_longer(index)) {
+		c->kept++;
+		return;
+	}
+	old = sw_is_old(a, bpf_ktime_get_ns(), sw_set.timeout);
+	if (sw_frees(a, p, old)) {
+		if (sw_is(a, p))
+			c->deallocated++;
+		else
+			c->timeouts++;
+		sw_empty(a);
+	}
+	sw_unlock(a);
+}
+
+/*
+ * Addresses of the next hop.  In the same subnet the frame goes on as it is, as
+ * a bridge would forward it, but for a copy's destination.  Into another it is
+ * routed; a time to live that is over was left to the kernel.
+ */
+static __always_inline void sw_route(void *data, const void *end,
+				     const struct sw_host *to)
+{
+	struct ethhdr *eth = data;
+	struct iphdr *ip = data + sizeof(*eth);
+	struct ipv6hdr *ip6 = data + sizeof(*eth);
+
+	__builtin_memcpy(eth->h_dest, to->mac, ETH_ALEN);
+	__builtin_memcpy(eth->h_source, to->src, ETH_ALEN);
+	if (*sw_proto(eth) == sw_swap16(ETH_P_IP)) {
+		if ((const void *)(ip + 1) > end)
+			return;
+		ip->ttl--;
+		sw_sum_ipv4(ip);
+	} else {
+		if ((const void *)(ip6 + 1) > end)
+			return;
+		ip6->hop_limit--;
+	}
+}
+
+static __always_inline bool sw_last_hop(void *data, const void *end)
+{
+	struct ethhdr *eth = data;
+	struct iphdr *ip = data + sizeof(*eth);
+	struct ipv6hdr *ip6 = data + sizeof(*eth);
+
+	if (*sw_proto(eth) == sw_swap16(ETH_P_IP))
+		return (const void *)(ip + 1) <= end && ip->ttl <= 1;
+	return (const void *)(ip6 + 1) <= end && ip6->hop_limit <= 1;
+}
+
+static __always_inline bool sw_same_mac(const __u8 *a, const __u8 *b)
+{
+	return a[0] == b[0] && a[1] == b[1] && a[2] == b[2] &&
+	       a[3] == b[3] && a[4] == b[4] && a[5] == b[5];
+}
+
+static __always_inline int sw_unicast(struct xdp_md *ctx, struct sw_pkt *p,
+				      const struct sw_host *to, bool routed)
+{
+	void *data = sw_start(ctx), *end = sw_end(ctx);
+
+	if (data + sizeof(struct ethhdr) > end || !sw_write(data, end, p))
+		return XDP_DROP;
+	if (routed)
+		sw_route(data, end, to);
+	return bpf_redirect_map(&ports, to->ifindex, XDP_DROP);
+}
+
+static __always_inline int sw_gradient(struct xdp_md *ctx, struct sw_pkt *p,
+				       const struct sw_job *job,
+				       struct sw_counters *c, bool to_me,
+				       bool last_hop)
+{
+	const struct sw_host *from;
+	bool routed;
+	__u32 plan;
+
+	if (sw_bad_bitmap(p, job->full)) {
+		c->drop_bitmap++;
+		return XDP_DROP;
+	}
+	from = &job->rank[sw_rank(p->bitmap) & (ATP_MAX_WORKERS - 1)];
+	if (!sw_same_addr(p->src, from->addr) ||
+	    !sw_same_addr(p->dst, job->ps.addr)) {
+		c->drop_stranger++;
+		return XDP_DROP;
+	}
+	if (ctx->ingress_ifindex != from->ifindex) {
+		c->drop_port++;
+		return XDP_DROP;
+	}
+	routed = to_me || from->l3 != job->ps.l3;
+	if (routed && last_hop) {
+		c->ttl++;
+		return XDP_PASS;
+	}
+	c->bytes_in += sw_end(ctx) - sw_start(ctx);
+
+	if (job->workers == 1) {
+		c->single++;
+		plan = SW_FORWARD;
+	} else if (sw_payload_len(p) > sw_set.payload) {
+		c->oversize++;
+		plan = SW_FORWARD;
+	} else {
+		plan = sw_aggregate(ctx, p, job, c);
+	}
+	if (!(plan & SW_FORWARD))
+		return XDP_DROP;
+
+	if (plan & SW_COLLIDE)
+		p->flags |= ATP_F_COLLISION;
+	sw_pass_on(p, job->cap);
+	c->forwarded++;
+	c->bytes_out += sw_end(ctx) - sw_start(ctx);
+	return sw_unicast(ctx, p, &job->ps, routed);
+}
+
+static __always_inline int sw_multicast(struct xdp_md *ctx, struct sw_pkt *p,
+					struct sw_counters *c, bool to_me)
+{
+	void *data = sw_start(ctx), *end = sw_end(ctx);
+	struct ethhdr *eth = data;
+	__u32 id = p->job;
+	void *group;
+
+	if (data + sizeof(*eth) > end || !sw_write(data, end, p))
+		return XDP_DROP;
+	group = bpf_map_lookup_elem(&groups, &id);
+	if (!group)
+		return XDP_DROP;
+	/* Tells the copies that all of them are to be routed */
+	if (to_me)
+		__builtin_memset(eth->h_dest, 0, ETH_ALEN);
+	c->multicast++;
+	return bpf_redirect_map(group, 0, BPF_F_BROADCAST);
+}
+
+static __always_inline int sw_parameter(struct xdp_md *ctx, struct sw_pkt *p,
+					const struct sw_job *job,
+					struct sw_counters *c, bool to_me,
+					bool last_hop)
+{
+	const struct sw_host *to;
+	struct sw_addr dst;
+	bool routed;
+	int rank;
+
+	if (!sw_same_addr(p->src, job->ps.addr)) {
+		c->drop_stranger++;
+		return XDP_DROP;
+	}
+	if (ctx->ingress_ifindex != job->ps.ifindex) {
+		c->drop_port++;
+		return XDP_DROP;
+	}
+	__builtin_memcpy(&dst, p->dst, sizeof(dst));
+	rank = sw_do_find(p->job, &dst);
+	if (rank < 0 || rank >= ATP_MAX_WORKERS) {
+		c->drop_stranger++;
+		return XDP_DROP;
+	}
+	to = &job->rank[rank];
+	routed = to_me || to->l3 != job->ps.l3;
+	if (routed && last_hop) {
+		c->ttl++;
+		return XDP_PASS;
+	}
+	c->parameters++;
+	sw_deallocate(p, c);
+	sw_pass_on(p, job->cap);
+	if (p->flags & ATP_F_MCAST)
+		return sw_multicast(ctx, p, c, to_me);
+	return sw_unicast(ctx, p, to, routed);
+}
+
+/* A packet that is left to the kernel, and counted because it looks like ATP */
+static __always_inline int sw_leave(enum sw_class class)
+{
+	struct sw_others *others;
+	__u32 zero = 0;
+
+	if (class == SW_CLASS_OTHER)
+		return XDP_PASS;
+	others = bpf_map_lookup_elem(&others_count, &zero);
+	if (!others)
+		return XDP_PASS;
+	if (class == SW_CLASS_CONTROL)
+		others->control++;
+	else if (class == SW_CLASS_OPTIONS)
+		others->options++;
+	else if (class == SW_CLASS_TRUNCATED)
+		others->truncated++;
+	else
+		others->unknown++;
+	return XDP_PASS;
+}
+
+static __always_inline int sw_refuse(struct sw_counters *c,
+				     enum sw_class class)
+{
+	if (class == SW_CLASS_HEADER)
+		c->drop_header++;
+	else if (class == SW_CLASS_LENGTH)
+		c->drop_length++;
+	else if (class == SW_CLASS_CSUM)
+		c->drop_csum++;
+	else if (class == SW_CLASS_CSUM_NONE)
+		c->drop_csum_none++;
+	else
+		c->drop_csum_partial++;
+	return XDP_DROP;
+}
+
+SEC("xdp")
+int atp_ingress(struct xdp_md *ctx)
+{
+	void *data = sw_start(ctx), *end = sw_end(ctx);
+	struct ethhdr *eth = data;
+	struct sw_counters *c;
+	struct sw_pkt p = {};
+	struct sw_port *port;
+	struct sw_job *job;
+	enum sw_class class;
+	bool to_me, last;
+	__u32 key;
+
+	class = sw_parse(data, end, &p);
+	if (class != SW_CLASS_ATP)
+		return sw_leave(class);
+	key = p.job;
+	job = bpf_map_lookup_elem(&jobs, &key);
+	if (!job)
+		return sw_leave(SW_CLASS_ATP);
+	key = job->slot;
+	c = bpf_map_lookup_elem(&counters, &key);
+	key = ctx->ingress_ifindex;
+	port = bpf_map_lookup_elem(&port_info, &key);
+	if (!c || !port)
+		return XDP_PASS;
+
+	p.sum = sw_do_sum(ctx, p.l4);
+	class = sw_check(data, end, &p);
+	if (class != SW_CLASS_ATP)
+		return sw_refuse(c, class);
+	/* Every host that knows a job holds this port for its kernel: what
+	 * comes from another one is some user's.
+	 */
+	if (p.sport != ATP_PORT) {
+		c->drop_stranger++;
+		return XDP_DROP;
+	}
+	if (p.fanin != job->workers) {
+		c->mismatch++;
+		return XDP_PASS;
+	}
+	if (data + sizeof(*eth) > end)
+		return XDP_DROP;
+	to_me = sw_same_mac(eth->h_dest, port->mac);
+	last = sw_last_hop(data, end);
+	if (p.flags & ATP_F_ACK)
+		return sw_parameter(ctx, &p, job, c, to_me, last);
+	return sw_gradient(ctx, &p, job, c, to_me, last);
+}
+
+#include "switch_egress.h"
+
+char _license[] SEC("license") = "GPL";

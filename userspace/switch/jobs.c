@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Jobs: what the programs know of each, and the groups of its workers' ports.
+ *
+ * A map of maps is written with a grace period of the kernel's: when writing a
+ * group returns, no program still uses what was written before it.  Writing
+ * the job first and its group second is therefore enough.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include "rtnl.h"
+
+/* The next job after *@id */
+int sw_job_next(const struct sw_switch *sw, uint32_t *id, bool *first)
+{
+	uint32_t next;
+
+	if (bpf_map_get_next_key(sw->map[SW_MAP_JOBS], *first ? NULL : id,
+				 &next))
+		return -1;
+	*first = false;
+	*id = next;
+	return 0;
+}
+
+int sw_job_get(const struct sw_switch *sw, uint32_t id, struct sw_job *job)
+{
+	if (bpf_map_lookup_elem(sw->map[SW_MAP_JOBS], &id, job))
+		return sw_fail("job %u is not known to this switch: atp switch job add %u ps ADDR worker ADDR ...",
+			       id, id);
+	return 0;
+}
+
+static int free_slot(const struct sw_switch *sw, uint32_t *slot)
+{
+	bool used[SW_SLOTS] = { true }, first = true;
+	struct sw_job job;
+	uint32_t id = 0, i;
+
+	while (!sw_job_next(sw, &id, &first)) {
+		if (!sw_job_get(sw, id, &job) && job.slot < SW_SLOTS)
+			used[job.slot] = true;
+	}
+	for (i = 1; i < SW_SLOTS; i++) {
+		if (!used[i]) {
+			*slot = i;
+			return 0;
+		}
+	}
+	return sw_fail("a switch has room for %d jobs", SW_SLOTS - 1);
+}
+
+/* Is the host behind a port of the switch? */
+static int check_port(const struct sw_switch *sw, const struct sw_host *host)
+{
+	char text[INET6_ADDRSTRLEN], name[IFNAMSIZ] = "?";
+	struct sw_port port;
+
+	if (!sw_port_find(sw, host->ifindex, &port))
+		return 0;
+	if_indextoname(host->ifindex, name);
+	return sw_fail("%s is behind %s, which is no port of the switch: atp switch attach dev %s",
+		       sw_addr_text(host->addr, text, sizeof(text)), name,
+		       name);
+}
+
+/* What follows from where the hosts are */
+static int derive(const struct sw_switch *sw, struct sw_job *job)
+{
+	uint32_t i, k;
+
+	if (check_port(sw, &job->ps))
+		return -1;
+	job->copies = 0;
+	for (i = 0; i < job->workers; i++) {
+		struct sw_host *host = &job->rank[i];
+
+		if (check_port(sw, host))
+			return -1;
+		host->flags &= ~(SW_HOST_ROUTED | SW_HOST_SHARED);
+		if (host->l3 != job->ps.l3)
+			host->flags |= SW_HOST_ROUTED;
+		for (k = 0; k < i; k++) {
+			if (!memcmp(job->rank[k].addr, host->addr,
+				    sizeof(host->addr)))
+				host->flags |= SW_HOST_SHARED;
+		}
+		if (!(host->flags & SW_HOST_SHARED))
+			job->copies++;
+	}
+	for (i = 0; i < job->workers; i++) {
+		struct sw_host *host = &job->rank[i];
+
+		host->mates = 0;
+		for (k = 0; k < job->workers; k++) {
+			if (job->rank[k].ifindex == host->ifindex &&
+			    !(job->rank[k].flags & SW_HOST_SHARED))
+				host->mates |= 1U << k;
+		}
+	}
+	job->cap = job->quota < ATP_NO_CAP ? job->quota : ATP_NO_CAP;
+	return 0;
+}
+
+/* The group of a job's workers: one entry per host, the lowest of its ranks */
+static int write_group(const struct sw_switch *sw, uint32_t id,
+		       const struct sw_job *job)
+{
+	int prog, fd, err = 0;
+	uint32_t i;
+
+	prog = sw_program(sw, "atp_egress");
+	if (prog < 0)
+		return -1;
+	fd = bpf_map_create(BPF_MAP_TYPE_DEVMAP_HASH, "atp_group",
+			    sizeof(uint32_t), sizeof(struct bpf_devmap_val),
+			    ATP_MAX_WORKERS, NULL);
+	if (fd < 0) {
+		close(prog);
+		return sw_fail("cannot make the group of job %u: %s", id,
+			       strerror(errno));
+	}
+	for (i = 0; i < job->workers; i++) {
+		const struct sw_host *host = &job->rank[i];
+		struct bpf_devmap_val val = {
+			.ifindex = host->ifindex,
+			.bpf_prog.fd = prog,
+		};
+		char name[IFNAMSIZ];
+
+		if (host->flags & SW_HOST_SHARED)
+			continue;
+		if (!if_indextoname(host->ifindex, name)) {
+			/* it gets what it asks for again, once it is back */
+			sw_say("job %u: the port of rank %u is gone: when it is back, atp switch refresh",
+			       id, i);
+			continue;
+		}
+		err = bpf_map_update_elem(fd, &i, &val, BPF_ANY);
+		if (err) {
+			sw_fail("cannot put rank %u into the group of job %u: %s",
+				i, id, strerror(errno));
+			goto out;
+		}
+	}
+	err = bpf_map_update_elem(sw->map[SW_MAP_GROUPS], &id, &fd, BPF_ANY);
+	if (err)
+		sw_fail("cannot write the group of job %u: %s", id,
+			strerror(errno));
+out:
+	close(prog);
+	close(fd);
+	return err;
+}
+
+static int write_job(const struct sw_switch *sw, uint32_t id,
+		     const struct sw_job *job)
+{
+	if (bpf_map_update_elem(sw->map[SW_MAP_JOBS], &id, job, BPF_ANY))
+		return sw_fail("cannot write job %u: %s", id,
+			       strerror(errno));
+	return write_group(sw, id, job);
+}
+
+/* A slot that another job had before: nothing of it is left */
+static void clear_slot(struct sw_switch *sw, uint32_t slot)
+{
+	int cpus = libbpf_num_possible_cpus();
+	struct sw_counters *none;
+	struct sw_state *state;
+
+	sw_flush(sw, slot);
+	state = sw_state_get(sw, slot);
+	if (state)
+		memset(state, 0, sizeof(*state));
+	none = cpus > 0 ? calloc(cpus, sizeof(*none)) : NULL;
+	if (none)
+		bpf_map_update_elem(sw->map[SW_MAP_COUNTERS], &slot, none,
+				    BPF_ANY);
+	free(none);
+}
+
+/**
+ * sw_job_add() - tell the switch of a job
+ * @sw: the switch
+ * @id: jobID
+ * @ps: its PS
+ * @worker: its workers in the order of their ranks
+ * @workers: how many
+ * @quota: most aggregators that it may occupy; zero: all
+ */
+int sw_job_add(struct sw_switch *sw, uint32_t id, const struct sw_where *ps,
+	       const struct sw_where *worker, uint32_t workers, uint32_t quota)
+{
+	struct sw_job job = {};
+	uint32_t i;
+
+	if (!bpf_map_lookup_elem(sw->map[SW_MAP_JOBS], &id, &job))
+		return sw_fail("job %u exists: atp switch job del %u", id, id);
+	memset(&job, 0, sizeof(job));
+	if (!workers || workers > ATP_MAX_WORKERS)
+		return sw_fail("a job has 1 to %d workers", ATP_MAX_WORKERS);
+	job.workers = workers;
+	job.full = workers == 32 ? ~0U : (1U << workers) - 1;
+	job.quota = quota ?: sw->settings.aggregators;
+	if (job.quota > sw->settings.aggregators)
+		return sw_fail("quota is at most the number of aggregators, %u",
+			       sw->settings.aggregators);
+	if (sw_resolve(ps, &job.ps))
+		return -1;
+	for (i = 0; i < workers; i++) {
+		if (sw_resolve(&worker[i], &job.rank[i]))
+			return -1;
+	}
+	if (derive(sw, &job) || free_slot(sw, &job.slot))
+		return -1;
+	clear_slot(sw, job.slot);
+	if (write_job(sw, id, &job)) {
+		bpf_map_delete_elem(sw->map[SW_MAP_JOBS], &id);
+		return -1;
+	}
+	return 0;
+}
+
+/* The switch forgets a job and forwards its packets like any other */
+int sw_job_del(struct sw_switch *sw, uint32_t id)
+{
+	struct sw_job job;
+
+	if (sw_job_get(sw, id, &job))
+		return -1;
+	if (bpf_map_delete_elem(sw->map[SW_MAP_JOBS], &id))
+		return sw_fail("cannot delete job %u: %s", id,
+			       strerror(errno));
+	/* waits until no program uses the job any more */
+	bpf_map_delete_elem(sw->map[SW_MAP_GROUPS], &id);
+	clear_slot(sw, job.slot);
+	return 0;
+}
+
+static int resolve_again(struct sw_host *host)
+{
+	struct sw_where where = {};
+
+	memcpy(&where.addr, host->addr, sizeof(where.addr));
+	if (host->flags & SW_HOST_FIXED_DEV)
+		where.dev = host->ifindex;
+	if (host->flags & SW_HOST_FIXED_MAC) {
+		where.has_mac = true;
+		memcpy(where.mac, host->mac, sizeof(where.mac));
+	}
+	return sw_resolve(&where, host);
+}
+
+/* Find out again where the hosts of a job are */
+int sw_job_refresh(struct sw_switch *sw, uint32_t id)
+{
+	struct sw_job job;
+	uint32_t i;
+
+	if (sw_job_get(sw, id, &job) || resolve_again(&job.ps))
+		return -1;
+	for (i = 0; i < job.workers; i++) {
+		if (resolve_again(&job.rank[i]))
+			return -1;
+	}
+	return derive(sw, &job) || write_job(sw, id, &job) ? -1 : 0;
+}
+
+static int for_all(struct sw_switch *sw,
+		   int (*fn)(struct sw_switch *sw, uint32_t id))
+{
+	bool first = true;
+	uint32_t id = 0;
+
+	while (!sw_job_next(sw, &id, &first)) {
+		if (fn(sw, id))
+			return -1;
+	}
+	return 0;
+}
+
+int sw_job_refresh_all(struct sw_switch *sw)
+{
+	return for_all(sw, sw_job_refresh);
+}
+
+static int regroup(struct sw_switch *sw, uint32_t id)
+{
+	struct sw_job job;
+
+	return sw_job_get(sw, id, &job) || write_group(sw, id, &job) ? -1 : 0;
+}
+
+/* After an upgrade: the groups end in the new programs */
+int sw_job_regroup_all(struct sw_switch *sw)
+{
+	return for_all(sw, regroup);
+}

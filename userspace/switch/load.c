@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Loading the programs, pinning them and their maps, and opening them again.
+ * When a switch runs already its maps are used again, so that nothing is lost.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include "switch.h"
+#include "switch_logic.h"
+
+/* The object file is a part of this library */
+__asm__(".section .rodata\n"
+	".balign 8\n"
+	".globl sw_object\n"
+	".hidden sw_object\n"
+	"sw_object:\n"
+	".incbin \"" SW_OBJECT "\"\n"
+	".globl sw_object_end\n"
+	".hidden sw_object_end\n"
+	"sw_object_end:\n"
+	".previous\n");
+
+extern const char sw_object[], sw_object_end[];
+
+const char *const sw_map_names[SW_MAPS] = {
+	[SW_MAP_AGGREGATORS]	= "aggregators",
+	[SW_MAP_JOBS]		= "jobs",
+	[SW_MAP_STATES]		= "states",
+	[SW_MAP_COUNTERS]	= "counters",
+	[SW_MAP_OTHERS]		= "others_count",
+	[SW_MAP_PORT_INFO]	= "port_info",
+	[SW_MAP_PORTS]		= "ports",
+	[SW_MAP_GROUPS]		= "groups",
+	[SW_MAP_SETTINGS]	= "settings",
+};
+
+/* What libbpf had to say, kept for the error message */
+static char log_tail[4096];
+
+static int keep_log(enum libbpf_print_level level, const char *fmt,
+		    va_list args)
+{
+	char line[1024];
+	size_t used = strlen(log_tail), len;
+
+	if (level == LIBBPF_DEBUG)
+		return 0;
+	if (getenv("ATP_SWITCH_DEBUG"))
+		return vfprintf(stderr, fmt, args);
+	vsnprintf(line, sizeof(line), fmt, args);
+	len = strlen(line);
+	if (used + len < sizeof(log_tail))
+		memcpy(log_tail + used, line, len + 1);
+	return 0;
+}
+
+static const char *first_complaint(void)
+{
+	char *p = strstr(log_tail, "libbpf: ");
+
+	if (!p)
+		return "";
+	p += strlen("libbpf: ");
+	p[strcspn(p, "\n")] = 0;
+	return p;
+}
+
+static void pin_path(const struct sw_switch *sw, const char *name, char *path,
+		     size_t len)
+{
+	snprintf(path, len, "%s/%s", sw->dir, name);
+}
+
+static int open_map(const struct sw_switch *sw, int i)
+{
+	char path[512];
+
+	pin_path(sw, sw_map_names[i], path, sizeof(path));
+	return bpf_obj_get(path);
+}
+
+static void forget(struct sw_switch *sw)
+{
+	int i;
+
+	memset(sw, 0, sizeof(*sw));
+	sw->lock = -1;
+	for (i = 0; i < SW_MAPS; i++)
+		sw->map[i] = -1;
+}
+
+static int read_settings(struct sw_switch *sw)
+{
+	struct bpf_map_info info = {};
+	uint32_t len = sizeof(info), zero = 0;
+
+	if (bpf_map_lookup_elem(sw->map[SW_MAP_SETTINGS], &zero,
+				&sw->settings))
+		return sw_fail("cannot read the settings: %s",
+			       strerror(errno));
+	if (sw->settings.layout != SW_LAYOUT)
+		return sw_fail("the running switch is of another version (%u, this is %u): atp switch detach, then attach again",
+			       sw->settings.layout, SW_LAYOUT);
+	if (bpf_obj_get_info_by_fd(sw->map[SW_MAP_AGGREGATORS], &info, &len))
+		return sw_fail("cannot read the map of aggregators: %s",
+			       strerror(errno));
+	sw->agg_size = info.value_size;
+	return 0;
+}
+
+static int open_maps(struct sw_switch *sw)
+{
+	int i;
+
+	for (i = 0; i < SW_MAPS; i++) {
+		sw->map[i] = open_map(sw, i);
+		if (sw->map[i] < 0)
+			return sw_fail("cannot open %s/%s: %s", sw->dir,
+				       sw_map_names[i], strerror(errno));
+	}
+	return read_settings(sw);
+}
+
+/* Does a switch run in this network namespace? */
+bool sw_running(void)
+{
+	char dir[256], path[512];
+
+	if (sw_pin_dir(dir, sizeof(dir), false))
+		return false;
+	/* the one that is pinned last */
+	snprintf(path, sizeof(path), "%s/%s", dir,
+		 sw_map_names[SW_MAP_SETTINGS]);
+	return !access(path, F_OK);
+}
+
+/* Open the running switch of this network namespace */
+int sw_open(struct sw_switch *sw)
+{
+	forget(sw);
+	if (sw_pin_dir(sw->dir, sizeof(sw->dir), false))
+		return -1;
+	if (!sw_running())
+		return sw_fail("no switch runs in this network namespace: atp switch attach dev IF");
+	sw->lock = sw_pin_lock(sw->dir);
+	if (sw->lock < 0)
+		return sw_fail("cannot lock %s: %s", sw->dir, strerror(errno));
+	if (open_maps(sw)) {
+		sw_close(sw);
+		return -1;
+	}
+	return 0;
+}
+
+void sw_close(struct sw_switch *sw)
+{
+	int i;
+
+	if (sw->agg)
+		munmap(sw->agg, sw->agg_size * sw->settings.aggregators);
+	if (sw->states)
+		munmap(sw->states, SW_SLOTS * sizeof(*sw->states));
+	for (i = 0; i < SW_MAPS; i++) {
+		if (sw->map[i] >= 0)
+			close(sw->map[i]);
+	}
+	if (sw->lock >= 0)
+		close(sw->lock);
+	forget(sw);
+}
+
+/* Options against a running switch: the size of its memory cannot change */
+static int settle_running(struct sw_switch *sw, const struct sw_options *opt)
+{
+	if (open_maps(sw))
+		return -1;
+	if (opt->aggregators && opt->aggregators != sw->settings.aggregators)
+		return sw_fail("the running switch has %u aggregators: leave the option out, or atp switch detach first",
+			       sw->settings.aggregators);
+	if (opt->payload && opt->payload != sw->settings.payload)
+		return sw_fail("the running switch has a payload of %u bytes: leave the option out, or atp switch detach first",
+			       sw->settings.payload);
+	if (opt->generic && !sw->settings.generic)
+		return sw_fail("the running switch is attached in native mode: atp switch detach first");
+	if (opt->timeout)
+		sw->settings.timeout = opt->timeout * 1000000ULL;
+	return 0;
+}
+
+static int settle_new(struct sw_switch *sw, const struct sw_options *opt)
+{
+	struct sw_settings *set = &sw->settings;
+
+	set->layout = SW_LAYOUT;
+	set->aggregators = opt->aggregators ?: SW_AGGREGATORS_DEFAULT;
+	set->payload = opt->payload ?: ATP_FRAGMENT_MAX;
+	set->generic = opt->generic;
+	set->timeout = (opt->timeout ?: SW_TIMEOUT_DEFAULT) * 1000000ULL;
+	if (set->aggregators > SW_AGGREGATORS_MAX)
+		return sw_fail("at most %u aggregators", SW_AGGREGATORS_MAX);
+	if (set->payload < ATP_FRAGMENT_MIN ||
+	    set->payload > ATP_FRAGMENT_MAX || set->payload % 8)
+		return sw_fail("payload is a multiple of 8 from %u to %u",
+			       ATP_FRAGMENT_MIN, ATP_FRAGMENT_MAX);
+	sw->agg_size = sizeof(struct sw_agg) +
+		       SW_BLOCKS(set->payload) * SW_BLOCK * 8;
+	return 0;
+}
+
+static int set_constants(struct bpf_object *obj,
+			 const struct sw_settings *set)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, obj) {
+		if (strstr(bpf_map__name(map), ".rodata") &&
+		    !bpf_map__set_initial_value(map, set, sizeof(*set)))
+			return 0;
+	}
+	return sw_fail("the object file has no settings");
+}
+
+/* libbpf 1.1 cannot compare devmaps and so cannot reuse them by name */
+static int prepare_maps(struct bpf_object *obj, struct sw_switch *sw,
+			bool running)
+{
+	struct bpf_map *map;
+	int i;
+
+	for (i = 0; i < SW_MAPS; i++) {
+		map = bpf_object__find_map_by_name(obj, sw_map_names[i]);
+		if (!map)
+			return sw_fail("the object file has no map %s",
+				       sw_map_names[i]);
+		if (running && bpf_map__reuse_fd(map, sw->map[i]))
+			return sw_fail("cannot use map %s again: %s",
+				       sw_map_names[i], strerror(errno));
+		if (!running && i == SW_MAP_AGGREGATORS &&
+		    (bpf_map__set_max_entries(map,
+					      sw->settings.aggregators) ||
+		     bpf_map__set_value_size(map, sw->agg_size)))
+			return sw_fail("cannot size the map of aggregators");
+	}
+	return 0;
+}
+
+static int pin_maps(struct bpf_object *obj, struct sw_switch *sw)
+{
+	struct bpf_map *map;
+	char path[512];
+	int i;
+
+	for (i = 0; i < SW_MAPS; i++) {
+		map = bpf_object__find_map_by_name(obj, sw_map_names[i]);
+		pin_path(sw, sw_map_names[i], path, sizeof(path));
+		unlink(path);
+		if (bpf_obj_pin(bpf_map__fd(map), path))
+			return sw_fail("cannot pin %s: %s", path,
+				       strerror(errno));
+		sw->map[i] = dup(bpf_map__fd(map));
+	}
+	return 0;
+}
+
+static int pin_programs(struct bpf_object *obj, struct sw_switch *sw)
+{
+	struct bpf_program *prog;
+	char path[512], name[80];
+
+	bpf_object__for_each_program(prog, obj) {
+		snprintf(name, sizeof(name), "prog-%s",
+			 bpf_program__name(prog));
+		pin_path(sw, name, path, sizeof(path));
+		unlink(path);
+		if (bpf_obj_pin(bpf_program__fd(prog), path))
+			return sw_fail("cannot pin %s: %s", path,
+				       strerror(errno));
+	}
+	return 0;
+}
+
+/* A descriptor of a pinned program */
+int sw_program(const struct sw_switch *sw, const char *name)
+{
+	char path[512], file[80];
+	int fd;
+
+	snprintf(file, sizeof(file), "prog-%s", name);
+	pin_path(sw, file, path, sizeof(path));
+	fd = bpf_obj_get(path);
+	if (fd < 0)
+		return sw_fail("cannot open %s: %s", path, strerror(errno));
+	return fd;
+}
+
+static void explain_load(int err)
+{
+	const char *hint = "";
+
+	if (err == EPERM)
+		hint = ": be root, or have CAP_BPF and CAP_NET_ADMIN";
+	else if (err == ENOMEM)
+		hint = ": ask for fewer aggregators";
+	sw_fail("cannot load the XDP program: %s (%s)%s", strerror(err),
+		first_complaint(), hint);
+}
+
+static int load_object(struct sw_switch *sw, bool running)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, open_opts,
+		    .object_name = "atp_switch");
+	uint32_t zero = 0;
+	struct bpf_object *obj;
+	int err = -1;
+
+	obj = bpf_object__open_mem(sw_object, sw_object_end - sw_object,
+				   &open_opts);
+	if (!obj)
+		return sw_fail("cannot read the object file: %s",
+			       strerror(errno));
+	if (set_constants(obj, &sw->settings) ||
+	    prepare_maps(obj, sw, running))
+		goto out;
+	if (bpf_object__load(obj)) {
+		explain_load(errno);
+		goto out;
+	}
+	if (!running) {
+		struct bpf_map *map;
+
+		map = bpf_object__find_map_by_name(obj, "settings");
+		if (bpf_map_update_elem(bpf_map__fd(map), &zero, &sw->settings,
+					BPF_ANY)) {
+			sw_fail("cannot write the settings: %s",
+				strerror(errno));
+			goto out;
+		}
+		/* programs first: a switch is there when its maps are */
+		if (pin_programs(obj, sw) || pin_maps(obj, sw))
+			goto out;
+	} else if (bpf_map_update_elem(sw->map[SW_MAP_SETTINGS], &zero,
+				       &sw->settings, BPF_ANY) ||
+		   pin_programs(obj, sw)) {
+		goto out;
+	}
+	err = 0;
+out:
+	bpf_object__close(obj);
+	return err;
+}
+
+/**
+ * sw_load() - load the programs, around the running switch's maps if one runs
+ * @sw: filled in
+ * @opt: what the user asks for
+ */
+int sw_load(struct sw_switch *sw, const struct sw_options *opt)
+{
+	struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
+	bool running;
+
+	forget(sw);
+	setrlimit(RLIMIT_MEMLOCK, &all);
+	libbpf_set_print(keep_log);
+	log_tail[0] = 0;
+	sw_pin_collect();
+	if (sw_pin_dir(sw->dir, sizeof(sw->dir), true))
+		return -1;
+	sw->lock = sw_pin_lock(sw->dir);
+	if (sw->lock < 0)
+		return sw_fail("cannot lock %s: %s", sw->dir, strerror(errno));
+	running = sw_running();
+	if (running ? settle_running(sw, opt) : settle_new(sw, opt))
+		goto fail;
+	if (load_object(sw, running))
+		goto fail;
+	return 0;
+fail:
+	if (!running)
+		sw_pin_remove(sw->dir);
+	sw_close(sw);
+	return -1;
+}
+
+static void *map_all(int fd, size_t len)
+{
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+struct sw_agg *sw_agg_get(struct sw_switch *sw, uint32_t index)
+{
+	if (!sw->agg)
+		sw->agg = map_all(sw->map[SW_MAP_AGGREGATORS],
+				  sw->agg_size * sw->settings.aggregators);
+	return sw->agg ? sw->agg + sw->agg_size * index : NULL;
+}
+
+struct sw_state *sw_state_get(struct sw_switch *sw, uint32_t slot)
+{
+	if (!sw->states)
+		sw->states = map_all(sw->map[SW_MAP_STATES],
+				     SW_SLOTS * sizeof(*sw->states));
+	return sw->states ? sw->states + slot : NULL;
+}
+
+/**
+ * sw_flush() - empty all aggregators of a job
+ * @sw: the switch
+ * @slot: the job's slot; no program may still take one for it
+ *
+ * The lock is the one that the programs use.  They hold it for a microsecond; a
+ * loader that was killed may have held it for ever.
+ */
+void sw_flush(struct sw_switch *sw, uint32_t slot)
+{
+	struct sw_state *state = sw_state_get(sw, slot);
+	uint32_t i;
+
+	for (i = 0; state && i < sw->settings.aggregators; i++) {
+		struct sw_agg *a = sw_agg_get(sw, i);
+
+		if (!a)
+			return;
+		__sync_val_compare_and_swap(&a->lock, SW_LOCK_USER,
+					    SW_LOCK_FREE);
+		while (__sync_val_compare_and_swap(&a->lock, SW_LOCK_FREE,
+						   SW_LOCK_USER))
+			;
+		if (a->bitmap && a->slot == slot) {
+			a->bitmap = 0;
+			sw_quota_give(state);
+		}
+		sw_unlock(a);
+	}
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Ports: attaching the program, and what it needs to know of each. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include <linux/ethtool.h>
+#include <linux/if_link.h>
+#include <linux/sockios.h>
+#include "rtnl.h"
+
+/* Rate of an interface that does not say: that of veth */
+#define RATE_DEFAULT	10000
+
+/* Link rate in Mbit/s */
+static uint64_t link_rate(const char *name)
+{
+	union {
+		struct ethtool_link_settings s;
+		/* and the masks behind it, at their longest */
+		char room[sizeof(struct ethtool_link_settings) + 3 * 127 * 4];
+	} req = { .s.cmd = ETHTOOL_GLINKSETTINGS };
+	struct ifreq ifr = {};
+	uint64_t rate = 0;
+	int fd, words;
+
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return RATE_DEFAULT;
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
+	ifr.ifr_data = (void *)&req;
+	/* the first answer says how long the masks are */
+	if (!ioctl(fd, SIOCETHTOOL, &ifr) &&
+	    req.s.link_mode_masks_nwords < 0) {
+		words = -req.s.link_mode_masks_nwords;
+		memset(&req, 0, sizeof(req));
+		req.s.cmd = ETHTOOL_GLINKSETTINGS;
+		req.s.link_mode_masks_nwords = words;
+		if (!ioctl(fd, SIOCETHTOOL, &ifr) &&
+		    req.s.speed != (uint32_t)SPEED_UNKNOWN)
+			rate = req.s.speed;
+	}
+	close(fd);
+	return rate ?: RATE_DEFAULT;
+}
+
+static void set_rate(struct sw_port *port, uint64_t mbit)
+{
+	port->rate = mbit;
+	/* a byte takes 8000 / Mbit/s nanoseconds */
+	port->cost = mbit ? (8000ULL << SW_COST_SHIFT) / mbit : 0;
+}
+
+/* What the program has to know of a port's subnet */
+static int describe(const struct sw_link *link, struct sw_port *port)
+{
+	struct sw_link l3 = *link;
+
+	if (link->master && sw_rtnl_link(link->master, &l3))
+		return -1;
+	port->l3 = l3.ifindex;
+	memcpy(port->mac, l3.mac, sizeof(port->mac));
+	return 0;
+}
+
+int sw_port_find(const struct sw_switch *sw, uint32_t ifindex,
+		 struct sw_port *port)
+{
+	return bpf_map_lookup_elem(sw->map[SW_MAP_PORT_INFO], &ifindex, port);
+}
+
+/* The next port after *@ifindex; begin with zero */
+int sw_port_next(const struct sw_switch *sw, uint32_t *ifindex)
+{
+	uint32_t next;
+
+	if (bpf_map_get_next_key(sw->map[SW_MAP_PORT_INFO],
+				 *ifindex ? ifindex : NULL, &next))
+		return -1;
+	*ifindex = next;
+	return 0;
+}
+
+static int write_port(const struct sw_switch *sw, uint32_t ifindex,
+		      const struct sw_port *port)
+{
+	if (bpf_map_update_elem(sw->map[SW_MAP_PORT_INFO], &ifindex, port,
+				BPF_ANY))
+		return sw_fail("cannot write port %u: %s", ifindex,
+			       errno == E2BIG ? "too many ports" :
+						strerror(errno));
+	return 0;
+}
+
+/* Make redirects to the port possible */
+static int write_devmap(const struct sw_switch *sw, uint32_t ifindex)
+{
+	struct bpf_devmap_val val = { .ifindex = ifindex };
+	int err;
+
+	val.bpf_prog.fd = sw_program(sw, "atp_egress");
+	if (val.bpf_prog.fd < 0)
+		return -1;
+	err = bpf_map_update_elem(sw->map[SW_MAP_PORTS], &ifindex, &val,
+				  BPF_ANY);
+	close(val.bpf_prog.fd);
+	if (err)
+		return sw_fail("cannot redirect to port %u: %s", ifindex,
+			       strerror(errno));
+	return 0;
+}
+
+static void link_path(const struct sw_switch *sw, uint32_t ifindex,
+		      char *path, size_t len)
+{
+	snprintf(path, len, "%s/link-%u", sw->dir, ifindex);
+}
+
+static int explain_attach(const struct sw_link *link, bool generic, int err)
+{
+	if (link->xdp)
+		return sw_fail("%s has another XDP program (id %u): ip link set %s xdp off, or detach it where it was attached",
+			       link->name, link->xdp, link->name);
+	if (!generic && err == EOPNOTSUPP)
+		return sw_fail("the driver of %s has no native XDP: use another interface, or say generic and accept about half the speed",
+			       link->name);
+	if (!generic && (err == ERANGE || err == EINVAL))
+		return sw_fail("%s refuses native XDP (%s), most likely for its MTU of %u: ip link set %s mtu 3498 or less",
+			       link->name, strerror(err), link->mtu,
+			       link->name);
+	return sw_fail("cannot attach to %s: %s", link->name, strerror(err));
+}
+
+static int attach_link(const struct sw_switch *sw, const struct sw_link *link,
+		       int prog)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts,
+		    .flags = sw->settings.generic ? XDP_FLAGS_SKB_MODE :
+						    XDP_FLAGS_DRV_MODE);
+	char path[512];
+	int fd, err = 0;
+
+	link_path(sw, link->ifindex, path, sizeof(path));
+	fd = bpf_obj_get(path);
+	if (fd >= 0) {
+		struct bpf_link_info info = {};
+		uint32_t len = sizeof(info);
+
+		if (!bpf_obj_get_info_by_fd(fd, &info, &len) &&
+		    info.xdp.ifindex == link->ifindex) {
+			err = bpf_link_update(fd, prog, NULL);
+			close(fd);
+			if (err)
+				return sw_fail("cannot upgrade %s: %s",
+					       link->name, strerror(errno));
+			return 0;
+		}
+		/* an interface that is gone, its index was given again */
+		close(fd);
+		unlink(path);
+	}
+	fd = bpf_link_create(prog, link->ifindex, BPF_XDP, &opts);
+	if (fd < 0)
+		return explain_attach(link, sw->settings.generic, errno);
+	if (bpf_obj_pin(fd, path))
+		err = sw_fail("cannot pin %s: %s", path, strerror(errno));
+	close(fd);
+	return err;
+}
+
+/**
+ * sw_port_attach() - make an interface a port, or give it the present program
+ * @sw: the switch
+ * @ifindex: the interface
+ */
+int sw_port_attach(struct sw_switch *sw, uint32_t ifindex)
+{
+	struct sw_port port = { .mark = SW_MARK_DEFAULT };
+	struct sw_link link;
+	int prog, err;
+	bool was;
+
+	if (sw_rtnl_link(ifindex, &link))
+		return -1;
+	if (!strcmp(link.kind, "bridge"))
+		return sw_fail("%s is a bridge: attach to its ports",
+			       link.name);
+	was = !sw_port_find(sw, ifindex, &port);
+	if (!was)
+		set_rate(&port, link_rate(link.name));
+	if (describe(&link, &port) || write_port(sw, ifindex, &port))
+		return -1;
+	prog = sw_program(sw, "atp_ingress");
+	if (prog < 0)
+		return -1;
+	err = attach_link(sw, &link, prog);
+	close(prog);
+	if (!err)
+		err = write_devmap(sw, ifindex);
+	if (err && !was)
+		sw_port_detach(sw, ifindex);
+	return err;
+}
+
+/**
+ * sw_port_detach() - an interface is no port any more
+ * @sw: the switch
+ * @ifindex: the interface, which may be gone
+ */
+int sw_port_detach(struct sw_switch *sw, uint32_t ifindex)
+{
+	char path[512];
+	int fd;
+
+	link_path(sw, ifindex, path, sizeof(path));
+	fd = bpf_obj_get(path);
+	if (fd >= 0) {
+		bpf_link_detach(fd);
+		close(fd);
+	}
+	unlink(path);
+	bpf_map_delete_elem(sw->map[SW_MAP_PORTS], &ifindex);
+	bpf_map_delete_elem(sw->map[SW_MAP_PORT_INFO], &ifindex);
+	return 0;
+}
+
+/**
+ * sw_port_rate() - tell the rate of a port's link
+ * @sw: the switch
+ * @ifindex: the port
+ * @mbit: Mbit/s; zero: never mark
+ * @mark: microseconds of backlog above which packets are marked, zero: as is
+ */
+int sw_port_rate(struct sw_switch *sw, uint32_t ifindex, uint64_t mbit,
+		 uint64_t mark)
+{
+	struct sw_port port;
+
+	if (sw_port_find(sw, ifindex, &port))
+		return sw_fail("interface %u is no port of the switch: atp switch attach dev IF",
+			       ifindex);
+	set_rate(&port, mbit);
+	if (mark)
+		port.mark = mark * 1000;
+	port.clear = 0;
+	return write_port(sw, ifindex, &port);
+}
+
+/* Do something to all ports; those whose interface is gone are forgotten */
+static int for_all(struct sw_switch *sw,
+		   int (*fn)(struct sw_switch *sw, uint32_t ifindex))
+{
+	uint32_t all[SW_PORTS], ifindex = 0;
+	struct sw_link link;
+	int n = 0, i;
+
+	while (n < SW_PORTS && !sw_port_next(sw, &ifindex))
+		all[n++] = ifindex;
+	for (i = 0; i < n; i++) {
+		if (sw_rtnl_link(all[i], &link))
+			sw_port_detach(sw, all[i]);
+		else if (fn(sw, all[i]))
+			return -1;
+	}
+	return 0;
+}
+
+/* Give all ports the programs that were loaded last */
+int sw_port_upgrade(struct sw_switch *sw)
+{
+	return for_all(sw, sw_port_attach);
+}
+
+int sw_port_detach_all(struct sw_switch *sw)
+{
+	return for_all(sw, sw_port_detach);
+}
+
+static int refresh(struct sw_switch *sw, uint32_t ifindex)
+{
+	struct sw_port port;
+	struct sw_link link;
+
+	if (sw_port_find(sw, ifindex, &port) || sw_rtnl_link(ifindex, &link))
+		return 0;
+	if (describe(&link, &port))
+		return -1;
+	return write_port(sw, ifindex, &port);
+}
+
+/* Interfaces may have got another bridge or MAC address */
+int sw_port_refresh(struct sw_switch *sw)
+{
+	return for_all(sw, refresh);
+}

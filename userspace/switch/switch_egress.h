@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The end of a redirect: congestion marks, and the addresses of a multicast's
+ * copies.
+ *
+ * One program does it all and tells from the packet what it is.  The kernel
+ * collects what goes out of a port and runs one program over the whole batch,
+ * that of the first packet, whatever the map's entries say; so entries with
+ * programs of their own would get each other's packets.
+ *
+ * A redirected packet passes no queueing discipline, so each port has a phantom
+ * queue: how long the link would still be busy if it were no faster than its
+ * rate.  One number says it, the time at which it will be idle.
+ */
+#ifndef _ATP_SWITCH_EGRESS_H
+#define _ATP_SWITCH_EGRESS_H
+
+/* Try so often to be the one who moves the phantom queue's end */
+#define SW_TRIES_QUEUE		8
+
+/* Account for a packet; is the queue before it longer than the mark? */
+static __always_inline bool sw_queue(struct sw_port *port, __u64 bytes)
+{
+	__u64 now = bpf_ktime_get_ns();
+	__u64 seen, start, cost;
+	int i;
+
+	if (!port->cost)
+		return false;
+	cost = (bytes * port->cost) >> SW_COST_SHIFT;
+	for (i = 0; i < SW_TRIES_QUEUE; i++) {
+		seen = port->clear;
+		start = (__s64)(seen - now) > 0 ? seen : now;
+		if (__sync_val_compare_and_swap(&port->clear, seen,
+						start + cost) == seen)
+			break;
+	}
+	return start - now > port->mark;
+}
+
+/* Congestion Experienced, if the sender understands it */
+static __always_inline bool sw_mark_ce(void *data, const void *end)
+{
+	struct ethhdr *eth = data;
+	struct iphdr *ip = data + sizeof(*eth);
+	struct ipv6hdr *ip6 = data + sizeof(*eth);
+
+	if (*sw_proto(eth) == sw_swap16(ETH_P_IP)) {
+		if ((const void *)(ip + 1) > end || !(ip->tos & 3))
+			return false;
+		ip->tos |= 3;
+		sw_sum_ipv4(ip);
+	} else {
+		if ((const void *)(ip6 + 1) > end ||
+		    !(ip6->flow_lbl[0] & 0x30))
+			return false;
+		ip6->flow_lbl[0] |= 0x30;
+	}
+	return true;
+}
+
+/* Ethernet header is there */
+static __always_inline void sw_leave_port(struct xdp_md *ctx, void *data,
+					  const void *end)
+{
+	__u32 key = ctx->egress_ifindex;
+	struct sw_port *port;
+
+	port = bpf_map_lookup_elem(&port_info, &key);
+	if (!port)
+		return;
+	__sync_fetch_and_add(&port->sent, 1);
+	if (sw_queue(port, end - data) && sw_mark_ce(data, end))
+		__sync_fetch_and_add(&port->marked, 1);
+}
+
+/* Ones' complement sum of what leaves a checksum (~from) and what comes (to) */
+static __always_inline __u64 sw_delta(const __u32 *from, const __u32 *to,
+				      int n)
+{
+	__u64 sum = 0;
+	int i;
+
+#pragma GCC unroll 4
+	for (i = 0; i < n; i++)
+		sum += (__u64)(__u32)~from[i] + to[i];
+	return sum;
+}
+
+/*
+ * The rank that a copy is for: the one at this port; if there are several, the
+ * lowest that has not got its copy of this packet yet.  The copies pass on one
+ * CPU, either all for a port in a row, or (in generic mode) all of a packet; so
+ * it is enough to remember the last packet.  A rank that is left out all the
+ * same asks again.
+ */
+__noinline int sw_do_pick(__u32 id, __u32 ifindex, __u32 epoch, __u32 seq)
+{
+	const struct sw_job *job = bpf_map_lookup_elem(&jobs, &id);
+	struct sw_fan *fan;
+	__u32 slot, left;
+	int i;
+
+	if (!job)
+		return ATP_MAX_WORKERS;
+	slot = job->slot;
+	fan = bpf_map_lookup_elem(&fans, &slot);
+	if (!fan)
+		return ATP_MAX_WORKERS;
+	if (fan->epoch != epoch || fan->seq != seq) {
+		fan->epoch = epoch;
+		fan->seq = seq;
+		fan->done = 0;
+	}
+	for (i = 0; i < ATP_MAX_WORKERS; i++) {
+		if (job->rank[i].ifindex == ifindex)
+			break;
+	}
+	if (i == ATP_MAX_WORKERS)
+		return ATP_MAX_WORKERS;
+	left = job->rank[i].mates & ~fan->done;
+	/* the same packet once more */
+	if (!left) {
+		fan->done = 0;
+		left = job->rank[i].mates;
+	}
+	left &= -left;
+	fan->done |= left;
+	return (int)sw_rank(left);
+}
+
+/* A parameter packet on its way to every worker?  All others are finished. */
+static __always_inline struct udphdr *sw_is_copy(void *data, const void *end)
+{
+	struct atp_hdr *hdr;
+	struct udphdr *udp;
+
+	udp = data + (*sw_proto(data) == sw_swap16(ETH_P_IP) ? SW_L4_IPV4 :
+							       SW_L4_IPV6);
+	hdr = (void *)(udp + 1);
+	if ((void *)(hdr + 1) > end)
+		return NULL;
+	if (~hdr->flags & sw_swap16(ATP_F_ACK | ATP_F_MCAST))
+		return NULL;
+	return udp;
+}
+
+/*
+ * A copy gets the addresses of its rank, and is no longer to be multiplied.
+ * What came in was verified and has a complete checksum, so a difference will
+ * do.
+ */
+static __always_inline int sw_copy(struct xdp_md *ctx, void *data,
+				   const void *end, struct udphdr *udp)
+{
+	struct atp_hdr *hdr = (void *)(udp + 1);
+	struct ethhdr *eth = data;
+	struct iphdr *ip = data + sizeof(*eth);
+	struct ipv6hdr *ip6 = data + sizeof(*eth);
+	const struct sw_host *to;
+	const struct sw_job *job;
+	struct sw_counters *c;
+	bool routed;
+	__u32 key;
+	__u64 sum;
+	int rank;
+
+	key = sw_swap32(hdr->jobID);
+	job = bpf_map_lookup_elem(&jobs, &key);
+	if (!job)
+		return XDP_DROP;
+	rank = sw_do_pick(key, ctx->egress_ifindex, hdr->epoch,
+			  hdr->sequenceNumber);
+	if (rank < 0 || rank >= ATP_MAX_WORKERS)
+		return XDP_DROP;
+	to = &job->rank[rank];
+
+	sum = (__u16)~udp->check;
+	sum += (__u16)~hdr->flags;
+	hdr->flags &= sw_swap16((__u16)~ATP_F_MCAST);
+	sum += hdr->flags;
+	if (*sw_proto(eth) == sw_swap16(ETH_P_IP)) {
+		if ((void *)(ip + 1) > end)
+			return XDP_DROP;
+		sum += sw_delta(&ip->daddr, &to->addr[3], 1);
+		ip->daddr = to->addr[3];
+		sw_sum_ipv4(ip);
+	} else {
+		if ((void *)(ip6 + 1) > end)
+			return XDP_DROP;
+		sum += sw_delta(ip6->daddr.s6_addr32, to->addr, 4);
+		__builtin_memcpy(&ip6->daddr, to->addr, 16);
+	}
+	sum = sw_fold(sum) ^ 0xffff;
+	udp->check = sum ? (__u16)sum : 0xffff;
+
+	routed = to->flags & SW_HOST_ROUTED ||
+		 !(eth->h_dest[0] | eth->h_dest[1] | eth->h_dest[2] |
+		   eth->h_dest[3] | eth->h_dest[4] | eth->h_dest[5]);
+	if (routed) {
+		if (sw_last_hop(data, end))
+			return XDP_DROP;
+		sw_route(data, end, to);
+	} else {
+		__builtin_memcpy(eth->h_dest, to->mac, ETH_ALEN);
+	}
+
+	key = job->slot;
+	c = bpf_map_lookup_elem(&counters, &key);
+	if (c)
+		c->copies++;
+	return XDP_PASS;
+}
+
+SEC("xdp/devmap")
+int atp_egress(struct xdp_md *ctx)
+{
+	void *data = sw_start(ctx), *end = sw_end(ctx);
+	struct udphdr *udp;
+
+	if (data + sizeof(struct ethhdr) > end)
+		return XDP_DROP;
+	udp = sw_is_copy(data, end);
+	if (udp && sw_copy(ctx, data, end, udp) != XDP_PASS)
+		return XDP_DROP;
+	sw_leave_port(ctx, data, end);
+	return XDP_PASS;
+}
+
+#endif /* _ATP_SWITCH_EGRESS_H */

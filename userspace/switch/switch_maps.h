@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The maps of the switch.  Sizes that are one here are set by the loader. */
+#ifndef _ATP_SWITCH_MAPS_H
+#define _ATP_SWITCH_MAPS_H
+
+#include "switch_types.h"
+
+/* Aggregators; user space empties those of a deleted job through mmap() */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct sw_agg) + SW_BLOCK * 8);
+} aggregators SEC(".maps");
+
+/* Job ID to job */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SW_SLOTS);
+	__type(key, __u32);
+	__type(value, struct sw_job);
+} jobs SEC(".maps");
+
+/* Slot to what changes of a job */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, SW_SLOTS);
+	__type(key, __u32);
+	__type(value, struct sw_state);
+} states SEC(".maps");
+
+/* Slot to counters */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SW_SLOTS);
+	__type(key, __u32);
+	__type(value, struct sw_counters);
+} counters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sw_others);
+} others_count SEC(".maps");
+
+/* Slot to the last copy that was made for the job */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SW_SLOTS);
+	__type(key, __u32);
+	__type(value, struct sw_fan);
+} fans SEC(".maps");
+
+/* ifindex to what is known of the port */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SW_PORTS);
+	__type(key, __u32);
+	__type(value, struct sw_port);
+} port_info SEC(".maps");
+
+/* ifindex to the port, for packets to one host */
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
+	__uint(max_entries, SW_PORTS);
+	__type(key, __u32);
+	__type(value, struct bpf_devmap_val);
+} ports SEC(".maps");
+
+/* A job's group: rank to port; a port may be there for several ranks */
+struct sw_group {
+	__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
+	__uint(max_entries, ATP_MAX_WORKERS);
+	__type(key, __u32);
+	__type(value, struct bpf_devmap_val);
+};
+
+/* Job ID to group */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH_OF_MAPS);
+	__uint(max_entries, SW_SLOTS);
+	__type(key, __u32);
+	__array(values, struct sw_group);
+} groups SEC(".maps");
+
+/* One element: what the loader needs to know of a running switch */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sw_settings);
+} settings SEC(".maps");
+
+#endif /* _ATP_SWITCH_MAPS_H */
