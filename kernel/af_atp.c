@@ -9,12 +9,6 @@
 #include <linux/poll.h>
 #include "atp.h"
 
-/* Limits of all sockets of the family together, in pages: as TCP computes its
- * own, a share of memory that is free at boot.
- */
-static long atp_mem[3];
-static int atp_wmem[3] = { PAGE_SIZE, ATP_SNDBUF, 64 << 20 };
-static int atp_rmem[3] = { PAGE_SIZE, 256 << 10, 16 << 20 };
 static atomic_long_t atp_memory_allocated;
 static DEFINE_PER_CPU(int, atp_memory_per_cpu_fw_alloc);
 static unsigned long atp_memory_pressure;
@@ -56,8 +50,7 @@ static void atp_sk_unbind(struct sock *sk)
 	atp_sk_purge(sk);
 	atp_job_detach(as->job, sk, as->rank);
 	as->attached = false;
-	kvfree(as->frags);
-	as->frags = NULL;
+	atp_sk_free_frags(sk);
 	dst_cache_destroy(&as->dst);
 	memset(&as->dst, 0, sizeof(as->dst));
 	memset(&as->session, 0, sizeof(as->session));
@@ -460,8 +453,8 @@ static int atp_create(struct net *net, struct socket *sock, int protocol,
 	/* readers find the socket through its job under RCU */
 	sock_set_flag(sk, SOCK_RCU_FREE);
 	sk->sk_destruct = atp_sk_destruct;
-	sk->sk_sndbuf = atp_wmem[1];
-	sk->sk_rcvbuf = atp_rmem[1];
+	sk->sk_sndbuf = READ_ONCE(atp_wmem[1]);
+	sk->sk_rcvbuf = READ_ONCE(atp_rmem[1]);
 	sk_sockets_allocated_inc(sk);
 	sock_prot_inuse_add(net, &atp_prot, 1);
 	as = atp_sk(sk);
@@ -476,20 +469,10 @@ static const struct net_proto_family atp_family_ops = {
 	.owner	= THIS_MODULE,
 };
 
-static void atp_init_limits(void)
-{
-	unsigned long limit = max(nr_free_buffer_pages() / 16, 128UL);
-
-	atp_mem[0] = limit / 4 * 3;
-	atp_mem[1] = limit;
-	atp_mem[2] = atp_mem[0] * 2;
-}
-
 int atp_family_register(void)
 {
 	int err;
 
-	atp_init_limits();
 	err = percpu_counter_init(&atp_sockets_allocated, 0, GFP_KERNEL);
 	if (err)
 		return err;

@@ -40,6 +40,9 @@
 #define ATP_PS_MEM_SHARE	8
 #define ATP_PS_MEM_ALL		4
 
+/* Bytes of packets that the PS of a job may have built and not sent yet */
+#define ATP_PS_OUT_MAX		(16 << 20)
+
 /* Default of SO_SNDBUF: chunks pushed and not pulled */
 #define ATP_SNDBUF		(4 << 20)
 
@@ -77,6 +80,7 @@ struct atp_net {
  * @armed: when @timer runs out, 0 if it does not
  * @stopped: no timer is armed any more
  * @out: bursts to be sent, in order
+ * @out_bytes: bytes of packets in @out, at most ATP_PS_OUT_MAX
  * @tasklet: sends them, after a batch of gradients
  * @stalled: fragment for which a stall was reported
  * @mem: cells, values and raw slots
@@ -92,6 +96,7 @@ struct atp_ps_host {
 	u64			armed;
 	bool			stopped;
 	struct sk_buff_head	out;
+	u32			out_bytes;
 	struct tasklet_struct	tasklet;
 	u32			stalled;
 	void			*mem;
@@ -156,7 +161,7 @@ struct atp_job {
  * @run: changes with every join
  * @ready: the oldest chunk is complete; read without lock
  * @failed: a run has ended by failure; read without lock
- * @frags: window slots of @worker
+ * @frags: window slots of @worker, charged to the socket
  * @folded: statistics of @worker already in the counters
  * @timer: for the engine's deadlines, soft
  * @armed: when @timer runs out, 0 if it does not
@@ -232,6 +237,13 @@ static inline void atp_count(struct net *net, struct atp_job *job, int item,
 		this_cpu_add(job->mib->item[item], n);
 }
 
+/* limits.c */
+extern long atp_mem[3];
+extern int atp_wmem[2];
+extern int atp_rmem[2];
+int atp_limits_register(void);
+void atp_limits_unregister(void);
+
 /* af_atp.c */
 extern struct proto atp_prot;
 int atp_family_register(void);
@@ -253,6 +265,7 @@ int atp_sk_start(struct sock *sk);
 void atp_sk_ready(struct sock *sk);
 void atp_sk_stop(struct sock *sk);
 void atp_sk_purge(struct sock *sk);
+void atp_sk_free_frags(struct sock *sk);
 void atp_sk_push(struct sock *sk);
 void atp_sk_arm(struct sock *sk);
 void atp_sk_fail(struct sock *sk, u32 reason, u32 ranks);

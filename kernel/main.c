@@ -54,13 +54,19 @@ static int __init atp_init(void)
 	if (err)
 		goto pernet;
 
-	/* last: from here on there can be sockets */
-	err = atp_family_register();
+	err = atp_limits_register();
 	if (err)
 		goto netlink;
 
+	/* last: from here on there can be sockets */
+	err = atp_family_register();
+	if (err)
+		goto limits;
+
 	return 0;
 
+limits:
+	atp_limits_unregister();
 netlink:
 	atp_netlink_unregister();
 pernet:
@@ -71,6 +77,7 @@ pernet:
 static void __exit atp_exit(void)
 {
 	atp_family_unregister();
+	atp_limits_unregister();
 	atp_netlink_unregister();
 	unregister_pernet_subsys(&atp_net_ops);
 	/* jobs and sockets are freed by RCU callbacks of this module */

@@ -44,6 +44,7 @@ struct sk_buff;
 	X(OUT_BURSTS,	"out_bursts")		\
 	X(OUT_MULTICAST, "out_multicast")	\
 	X(OUT_ERRORS,	"out_errors")		\
+	X(OUT_HELD,	"out_held")		\
 	X(OUT_NOMEM,	"out_nomem")
 
 enum atp_mib_item {

@@ -85,7 +85,7 @@ static void atp_ps_build_one(struct atp_job *job, const struct atp_ps_out *out,
 	skb = atp_ps_open_burst(ps, len, rank, mcast);
 	if (skb)
 		data = atp_burst_room(skb, len, &room);
-	if (!data) {
+	if (!data && ps->out_bytes + len <= ATP_PS_OUT_MAX) {
 		fresh = atp_alloc_burst(GFP_ATOMIC);
 		if (fresh)
 			data = atp_burst_room(fresh, len, &room);
@@ -108,6 +108,7 @@ static void atp_ps_build_one(struct atp_job *job, const struct atp_ps_out *out,
 	}
 	b->last = len;
 	b->n++;
+	ps->out_bytes += len;
 }
 
 /* Data has the same content for all ranks of a host, which gets one copy. */
@@ -222,6 +223,7 @@ static void atp_ps_send(struct tasklet_struct *t)
 	__skb_queue_head_init(&list);
 	spin_lock(&ps->lock);
 	skb_queue_splice_tail_init(&ps->out, &list);
+	ps->out_bytes = 0;
 	spin_unlock(&ps->lock);
 
 	while ((skb = __skb_dequeue(&list))) {

@@ -33,11 +33,15 @@ static void atp_sk_fold(struct atp_sock *as)
 	}
 }
 
+/* The socket is charged until the device, or whoever takes the packet on, lets
+ * go of it (sk_wmem_alloc).
+ */
 static int atp_sk_send(struct atp_sock *as, struct sk_buff *skb, u32 gso_size)
 {
 	struct atp_job *job = as->job;
 	int err;
 
+	skb_set_owner_w(skb, &as->sk);
 	local_bh_disable();
 	err = atp_xmit(job, skb, gso_size, &job->addr[as->rank],
 		       &job->ps_addr, &as->dst);
@@ -69,6 +73,14 @@ static u32 atp_sk_due(const struct atp_worker *w)
 	return min(room, w->end - w->nxt + w->lost);
 }
 
+/* Is the send buffer full of packets that have not left the host?  Then more of
+ * them would only wait in the queue of the same device.
+ */
+static bool atp_sk_held(const struct atp_sock *as)
+{
+	return sk_wmem_alloc_get(&as->sk) >= READ_ONCE(as->sk.sk_sndbuf);
+}
+
 /* One burst: fragments of one length, the last may be shorter. */
 static bool atp_sk_burst(struct atp_sock *as, u64 now)
 {
@@ -79,6 +91,11 @@ static bool atp_sk_burst(struct atp_sock *as, u64 now)
 
 	if (!atp_worker_next(w, &seq))
 		return false;
+	if (atp_sk_held(as)) {
+		as->retry = now + ATP_RETRY_NS;
+		atp_count(sock_net(&as->sk), as->job, ATP_MIB_OUT_HELD, 1);
+		return false;
+	}
 	len = atp_worker_len(w, seq);
 	room = min_t(u32, UDP_MAX_SEGMENTS, atp_sk_due(w));
 	skb = atp_alloc_burst(GFP_ATOMIC);
@@ -353,13 +370,46 @@ void atp_sk_init(struct atp_sock *as)
 	as->sk.sk_backlog_rcv = atp_sk_backlog_rcv;
 }
 
+static u32 atp_sk_frags_size(const struct atp_sock *as)
+{
+	return as->job->params.window * sizeof(*as->frags);
+}
+
+/* Window slots, charged to the socket.  Context: socket lock, process. */
+static int atp_sk_alloc_frags(struct atp_sock *as)
+{
+	u32 size = atp_sk_frags_size(as);
+
+	if (as->frags)
+		return 0;
+	if (!sk_wmem_schedule(&as->sk, size))
+		return -ENOBUFS;
+	as->frags = kvmalloc(size, GFP_KERNEL);
+	if (!as->frags)
+		return -ENOMEM;
+	sk_mem_charge(&as->sk, size);
+	return 0;
+}
+
+/* The engine does not run any more.  Context: socket lock. */
+void atp_sk_free_frags(struct sock *sk)
+{
+	struct atp_sock *as = atp_sk(sk);
+
+	if (!as->frags)
+		return;
+	kvfree(as->frags);
+	as->frags = NULL;
+	sk_mem_uncharge(sk, atp_sk_frags_size(as));
+}
+
 /* Begin to join.  Context: socket lock, process. */
 int atp_sk_start(struct sock *sk)
 {
 	struct atp_sock *as = atp_sk(sk);
 	struct atp_job *job = as->job;
 	u32 overhead;
-	int mtu;
+	int err, mtu;
 
 	overhead = ATP_HDR_LEN + sizeof(struct udphdr) +
 		   (ipv6_addr_v4mapped(&job->ps_addr) ?
@@ -370,13 +420,9 @@ int atp_sk_start(struct sock *sk)
 	if (mtu < job->params.fragment + overhead)
 		return -EMSGSIZE;
 
-	if (!as->frags) {
-		as->frags = kvmalloc_array(job->params.window,
-					   sizeof(*as->frags),
-					   GFP_KERNEL_ACCOUNT);
-		if (!as->frags)
-			return -ENOMEM;
-	}
+	err = atp_sk_alloc_frags(as);
+	if (err)
+		return err;
 	/* nothing of an earlier run is left */
 	atp_sk_purge(sk);
 	as->run++;
@@ -425,12 +471,12 @@ void atp_sk_stop(struct sock *sk)
 		atp_job_detach(as->job, sk, as->rank);
 	as->attached = false;
 	atp_sk_purge(sk);
+	atp_sk_free_frags(sk);
 	release_sock(sk);
 
 	/* dead: none of these starts anything any more */
 	hrtimer_cancel(&as->timer);
 	tasklet_kill(&as->tasklet);
-	kvfree(as->frags);
 	dst_cache_destroy(&as->dst);
 }
 

@@ -3,8 +3,24 @@
 #
 # Sourced: what a user sees of a test that has ended.
 
+# failures LOG: each failed result with all that is said between the results
+# before and after it
+failures() {
+	awk '/^(ok|not ok)/ {
+			if (bad || /^not/)
+				printf "%s", text
+			bad = /^not/
+			if (bad)
+				print
+			text = ""
+			next
+		}
+		{ text = text $0 "\n" }
+		END { if (bad) printf "%s", text }' "$1"
+}
+
 # report NAME LOG SECONDS: one line; for a failure what is wrong, and the
-# output, shortened
+# output about it
 report() {
 	local name=$1 log=$2 passed failed
 
@@ -17,11 +33,7 @@ report() {
 	printf '  %-7s %s (%d passed, %d failed, %d s)\n' \
 		FAIL "$name" "$passed" "$failed" "$3"
 	sed '1d; s/^/    /' "$log.result"
-	if [ "$(wc -l <"$log")" -le 120 ]; then
-		sed 's/^/    | /' "$log"
-	else
-		grep -n -E '^(not ok|# )' "$log" | head -n 60 | sed 's/^/    | /'
-		echo "    | ... the end of $(wc -l <"$log") lines:"
-		tail -n 50 "$log" | sed 's/^/    | /'
-	fi
+	failures "$log" | head -n 100 | sed 's/^/    | /'
+	echo "    | ... the end of $(wc -l <"$log") lines:"
+	tail -n 15 "$log" | sed 's/^/    | /'
 }
