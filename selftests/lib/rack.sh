@@ -42,6 +42,10 @@
 rack_top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 rack_state=/run/atp-rack
 
+# If RACK_NICS is set, the legs of w0, w1 and ps are pairs of network cards with a
+# cable between, which selftests/vm/run-vm.sh gives every machine: at the host
+# 02:00:00:00:00:NN, at the switch 02:01:00:00:00:NN.
+
 # If RACK_IP is set, "$RACK_IP atp" is the tool, else atp.
 rack_tool=$rack_top/build/bin/atp
 
@@ -136,6 +140,33 @@ rack_addresses() {
 	echo "address add $REPLY/64 dev $1 nodad"
 }
 
+# rack_card 00|01 HOST: the card at this end of the host's cable
+rack_card() {
+	local address
+
+	rack_mac "$2"
+	address=02:$1${REPLY:5}
+	REPLY=$(ip -o link show |
+		sed -n "s/^[0-9]*: \([^:]*\): .* $address .*/\1/p")
+	[ -n "$REPLY" ] || rack_die "there is no network card $address"
+}
+
+# rack_cards MTU HOST...: plug them
+rack_cards() {
+	local mtu=$1 host
+
+	shift
+	modprobe virtio_net || return
+	for host in "$@"; do
+		rack_card 00 "$host" || return
+		ip link set "$REPLY" netns "atp-$host" name eth0 || return
+		ip -n "atp-$host" link set eth0 mtu "$mtu" || return
+		rack_card 01 "$host" || return
+		ip link set "$REPLY" netns atp-switch name "$host" || return
+		ip -n atp-switch link set "$host" mtu "$mtu" || return
+	done
+}
+
 rack_up() {
 	local workers=$1 mtu=${2:-1500} host hosts peers
 
@@ -158,6 +189,9 @@ rack_up() {
 		done
 	} | ip -batch - || return
 
+	if [ -n "${RACK_NICS-}" ]; then
+		rack_cards "$mtu" "${hosts[@]}" || return
+	fi
 	{
 		echo "link add br0 type bridge stp_state 0 forward_delay 0" \
 			"mcast_snooping 0"
@@ -166,9 +200,10 @@ rack_up() {
 		rack_addresses br0 switch
 		for host in "${hosts[@]}"; do
 			rack_mac "$host"
-			echo "link add $host mtu $mtu type veth peer eth0" \
-				"address $REPLY mtu $mtu" \
-				"netns atp-$host"
+			[ -n "${RACK_NICS-}" ] ||
+				echo "link add $host mtu $mtu type veth" \
+					"peer eth0 address $REPLY mtu $mtu" \
+					"netns atp-$host"
 			echo "link set $host master br0 addrgenmode none up"
 		done
 		rack_neigh br0 "${hosts[@]}"

@@ -46,6 +46,36 @@ group_mtu() {
 	done
 }
 
+# The switch at network cards instead of veth, in native mode there, too
+group_cards() {
+	local payload
+
+	RACK_NICS=1 rack 2 1500
+	for payload in 248 1400; do
+		both workers=2 payload=$payload
+		both workers=2 payload=$payload values=wild dtype=mixed \
+			loss=2 lanes=4096
+	done
+	try switch=on family=6 workers=2 payload=1400
+	try switch=on workers=2 attach="aggregators 1" reorder=20 \
+		duplicate=10 lanes=2048
+	rack_switch_on && cards_native
+	result $? "every port of the switch is a card and runs XDP natively"
+}
+
+cards_native() {
+	local host mode driver
+
+	for host in $(rack_hosts); do
+		mode=$(ip -n atp-switch -j link show "$host" |
+			sed -n 's/.*"xdp":{"mode":\([0-9]*\).*/\1/p')
+		driver=$(rack_in switch ethtool -i "$host" |
+			sed -n 's/^driver: //p')
+		echo "# $host: driver $driver, XDP mode $mode"
+		[ "$driver" = virtio_net ] && [ "$mode" = 1 ] || return
+	done
+}
+
 group_workers() {
 	local workers payload
 

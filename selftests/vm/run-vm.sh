@@ -210,6 +210,19 @@ start_virtiofsd() {
 	die "virtiofsd does not start"
 }
 
+# Cables for a rack of network cards rather than veth (selftests/lib/rack.sh):
+# each a hub with two ports, told apart by their addresses.  Nobody loads their
+# driver unless he wants them.
+cables=()
+for host in 01 02 fe; do
+	for end in 00 01; do
+		cables+=(
+			-netdev "hubport,id=n$host$end,hubid=$((16#$host))"
+			-device "virtio-net-pci,netdev=n$host$end,mac=02:$end:00:00:00:$host,romfile="
+		)
+	done
+done
+
 # boot COMMAND...: one life of the machine. Sets $ended, QEMU's exit status,
 # $late, whether its time was up, and $log, the kernel log; $run/status is
 # there if the command ended.
@@ -242,6 +255,7 @@ boot() {
 		-numa node,memdev=mem \
 		-chardev "socket,id=fs,path=$run/fs.sock" \
 		-device vhost-user-fs-pci,chardev=fs,tag=hostroot \
+		"${cables[@]}" \
 		-virtfs "$share,path=$run,mount_tag=vmrun" \
 		-virtfs "$share,path=$build/vm-out,mount_tag=vmout" \
 		-kernel "$root/vmlinuz" -initrd "$initrd" -append "$cmdline" \
