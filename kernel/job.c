@@ -102,6 +102,8 @@ static int atp_job_start_ps(struct atp_net *an, struct atp_job *job,
 	u64 need = atp_ps_mem(&job->params);
 	int err;
 
+	lockdep_assert_held(&an->lock);
+
 	if (an->ps_mem + need > atp_ps_mem_limit(ATP_PS_MEM_SHARE)) {
 		NL_SET_ERR_MSG(extack,
 			       "memory for PS in this namespace is used up");
@@ -296,6 +298,8 @@ int atp_job_attach(struct atp_job *job, struct sock *sk, u32 rank)
 {
 	int err = 0;
 
+	sock_owned_by_me(sk);
+
 	spin_lock_bh(&job->lock);
 	if (job->dead)
 		err = -ENOENT;
@@ -307,8 +311,11 @@ int atp_job_attach(struct atp_job *job, struct sock *sk, u32 rank)
 	return err;
 }
 
+/* Context: socket lock held. */
 void atp_job_detach(struct atp_job *job, struct sock *sk, u32 rank)
 {
+	sock_owned_by_me(sk);
+
 	spin_lock_bh(&job->lock);
 	if (rcu_access_pointer(job->socks[rank]) == sk)
 		RCU_INIT_POINTER(job->socks[rank], NULL);

@@ -72,6 +72,7 @@ static struct sk_buff *atp_ps_open_burst(struct atp_ps_host *ps, u32 len,
 
 static void atp_ps_build_one(struct atp_job *job, const struct atp_ps_out *out,
 			     u32 rank, bool mcast)
+	__must_hold(&job->ps->lock)
 {
 	struct atp_ps_host *ps = job->ps;
 	u32 len = atp_ps_len(&ps->engine, out);
@@ -113,6 +114,7 @@ static void atp_ps_build_one(struct atp_job *job, const struct atp_ps_out *out,
 
 /* Data has the same content for all ranks of a host, which gets one copy. */
 static void atp_ps_build_out(struct atp_job *job, const struct atp_ps_out *out)
+	__must_hold(&job->ps->lock)
 {
 	u32 ranks = out->ranks;
 	u32 rank;
@@ -144,6 +146,7 @@ static u64 atp_ps_stall(struct atp_ps_host *ps, u32 *waiting)
 }
 
 static void atp_ps_arm(struct atp_ps_host *ps)
+	__must_hold(&ps->lock)
 {
 	u64 when = atp_ps_deadline(&ps->engine);
 	u32 waiting;
@@ -181,6 +184,7 @@ static void atp_ps_events(struct atp_job *job, const struct atp_ps_out *out)
 
 /* Carry out what the engine wants. */
 static void atp_ps_act(struct atp_job *job, const struct atp_ps_out *out)
+	__must_hold(&job->ps->lock)
 {
 	lockdep_assert_held(&job->ps->lock);
 
@@ -260,9 +264,12 @@ void atp_ps_receive(struct atp_job *job, struct sk_buff *skb, u32 sender)
 }
 
 static void atp_ps_check_stall(struct atp_job *job, u64 now)
+	__must_hold(&job->ps->lock)
 {
 	struct atp_ps_host *ps = job->ps;
 	u32 waiting;
+
+	lockdep_assert_held(&ps->lock);
 
 	if (now < atp_ps_stall(ps, &waiting))
 		return;

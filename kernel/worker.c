@@ -142,6 +142,8 @@ void atp_sk_push(struct sock *sk)
 	struct atp_sock *as = atp_sk(sk);
 	u64 now;
 
+	sock_owned_by_me(sk);
+
 	if (!as->running || as->dead ||
 	    as->session.state != ATP_SESSION_JOINED)
 		return;
@@ -160,6 +162,8 @@ void atp_sk_arm(struct sock *sk)
 {
 	struct atp_sock *as = atp_sk(sk);
 	u64 when;
+
+	sock_owned_by_me(sk);
 
 	if (as->dead)
 		return;
@@ -180,6 +184,8 @@ static void atp_sk_timeout(struct sock *sk)
 	struct atp_sock *as = atp_sk(sk);
 	u64 now = ktime_get_ns();
 	u8 type;
+
+	sock_owned_by_me(sk);
 
 	as->armed = 0;
 	if (as->dead)
@@ -242,6 +248,8 @@ void atp_sk_fail(struct sock *sk, u32 reason, u32 ranks)
 {
 	struct atp_sock *as = atp_sk(sk);
 
+	sock_owned_by_me(sk);
+
 	if (as->dead || sk->sk_state == TCP_CLOSE)
 		return;
 	if (as->running)
@@ -274,6 +282,8 @@ static bool atp_sk_update(struct atp_sock *as)
 /* A chunk was completed, pulled or purged.  Context: socket lock. */
 void atp_sk_ready(struct sock *sk)
 {
+	sock_owned_by_me(sk);
+
 	if (atp_sk_update(atp_sk(sk)))
 		sk->sk_data_ready(sk);
 }
@@ -323,6 +333,8 @@ static int atp_sk_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 	enum atp_session_state before;
 	u64 now = ktime_get_ns();
 	enum atp_drop reason;
+
+	sock_owned_by_me(sk);
 
 	if (as->dead) {
 		kfree_skb(skb);
@@ -396,6 +408,8 @@ void atp_sk_free_frags(struct sock *sk)
 {
 	struct atp_sock *as = atp_sk(sk);
 
+	sock_owned_by_me(sk);
+
 	if (!as->frags)
 		return;
 	kvfree(as->frags);
@@ -410,6 +424,8 @@ int atp_sk_start(struct sock *sk)
 	struct atp_job *job = as->job;
 	u32 overhead;
 	int err, mtu;
+
+	sock_owned_by_me(sk);
 
 	overhead = ATP_HDR_LEN + sizeof(struct udphdr) +
 		   (ipv6_addr_v4mapped(&job->ps_addr) ?
@@ -442,6 +458,8 @@ void atp_sk_purge(struct sock *sk)
 {
 	struct atp_sock *as = atp_sk(sk);
 	struct atp_chunk *chunk;
+
+	sock_owned_by_me(sk);
 
 	if (!as->running)
 		return;
@@ -514,6 +532,8 @@ void atp_sk_info(const struct sock *sk, struct atp_info *info)
 {
 	const struct atp_sock *as = atp_sk(sk);
 	const struct atp_worker *w = &as->worker;
+
+	sock_owned_by_me(sk);
 
 	memset(info, 0, sizeof(*info));
 	info->state = atp_sk_state(as);
