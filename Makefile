@@ -19,6 +19,8 @@ build := $(top)/build
 KDIR ?= /lib/modules/$(shell uname -r)/build
 # Debian's stock kernels that the tests run on: folders of build/kernels/.
 VM_KERNELS ?= 6.1 6.12
+# Kernels of our own build that find bugs, there too.
+DEBUG_KERNELS ?= kasan kcsan
 
 have_kdir := $(wildcard $(KDIR)/Makefile)
 module_src = $(shell find Kbuild kernel uapi -name '*.[chS]' -o -name Kbuild)
@@ -46,6 +48,8 @@ help:
 	@echo '  check         every test; ends with "N passed, N failed"'
 	@echo '  check-static  style and compiler checks alone'
 	@echo '  check-host    every test that needs no virtual machine'
+	@echo '  check-debug   builds kernels that find bugs ($(DEBUG_KERNELS)) and'
+	@echo '                runs the tests of the virtual machine on them'
 	@echo 'V=1 shows the commands. selftests/README says how to run one test.'
 
 # A module's own type information needs the vmlinux of the build, which not
@@ -78,6 +82,13 @@ $(build)/kmod/%/atp.ko: $(module_src) $(build)/kernels/%/release
 .PRECIOUS: $(build)/kernels/%/release
 $(build)/kernels/%/release:
 	$(Q)selftests/deps.sh build
+
+debug_config := selftests/debug/configs
+$(DEBUG_KERNELS:%=$(build)/kernels/%/release): $(build)/kernels/%/release: \
+		selftests/debug/build-kernel.sh \
+		$(debug_config)/base.config $(debug_config)/%.config
+	$(Q)selftests/debug/build-kernel.sh $*
+	$(Q)touch $@
 
 userspace:
 	+$(Q)$(MAKE) -C userspace all
@@ -119,6 +130,10 @@ check-host: deps
 check-static: deps
 	$(Q)selftests/run.sh --only static
 
+# Not part of "check": it takes as long again.
+check-debug: deps
+	$(Q)selftests/debug/check.sh $(DEBUG_KERNELS)
+
 clean:
 	$(Q)rm -rf $(build)/{kmod,selftests,static,tests,vm,vm-logs,vm-out}
 	+$(Q)[ ! -e userspace/Makefile ] || $(MAKE) -C userspace clean
@@ -129,6 +144,7 @@ distclean: clean
 	$(Q)rm -rf $(build)
 
 .PHONY: all help modules vm-modules userspace ip-atp install-ip-atp \
-	netlink-gen install deps demo check check-host check-static clean distclean
+	netlink-gen install deps demo check check-host check-static \
+	check-debug clean distclean
 # A failed build must not leave a module that looks new.
 .DELETE_ON_ERROR:

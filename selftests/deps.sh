@@ -7,7 +7,11 @@
 # Nothing is installed into /boot or /lib/modules. With nothing to do it
 # returns at once.
 #
-# usage: deps.sh [build|check]     what to provide for; default: check
+# usage: deps.sh [build|check|source|source-version]
+#
+# What to provide for; default: check. "source" unpacks the source that kernels
+# for debugging are built from into build/linux-source-6.1/, "source-version"
+# says which that would be.
 
 set -euo pipefail
 
@@ -28,6 +32,10 @@ packages=(
 # The checks.
 if [ "$what" = check ]; then
 	packages+=(git perl sparse shellcheck yamllint mandoc)
+fi
+# A kernel with type information.
+if [ "$what" = source ]; then
+	packages+=(perl dwarves)
 fi
 
 # The stock kernels of the test matrix, by the package that names the newest.
@@ -165,10 +173,44 @@ fetch_scripts() {
 	mv "$new" "$dir"
 }
 
+source_version() {
+	compgen -G '/var/lib/apt/lists/*Packages*' >/dev/null || apt_update
+	apt-cache show --no-all-versions linux-source-6.1 |
+		sed -n 's/^Version: //p'
+}
+
+fetch_source() {
+	local dir=$build/linux-source-6.1 new version
+
+	version=$(source_version)
+	[ "$(cat "$dir/debian-version" 2>/dev/null)" != "$version" ] || return 0
+	say "fetching linux-source-6.1 $version"
+	new=$(mktemp -d "$build/source.XXXXXX")
+	fetch "$new" linux-source-6.1
+	# it may have refreshed the lists
+	version=$(source_version)
+	say "unpacking linux-source-6.1"
+	mkdir "$new/src"
+	tar -xJf "$new/usr/src/linux-source-6.1.tar.xz" -C "$new/src" \
+		--strip-components=1
+	echo "$version" >"$new/src/debian-version"
+	rm -rf "$dir"
+	mv "$new/src" "$dir"
+	rm -rf "$new"
+}
+
 mkdir -p "$build"
 exec 9>"$build/.deps.lock"
 flock 9
+if [ "$what" = source-version ]; then
+	source_version
+	exit
+fi
 install_packages
+if [ "$what" = source ]; then
+	fetch_source
+	exit
+fi
 for kernel in "${kernels[@]}"; do
 	fetch_kernel "$kernel"
 done

@@ -13,7 +13,8 @@ usage() {
 	  --only SUITE[/TEST]  only these (TEST: how the line in the suite's
 	                       file "tests" begins); may be given again
 	  --kernel NAME        only in the machine with this kernel, besides
-	                       the host; may be given again (default 6.1 6.12)
+	                       the host; may be given again (default 6.1 6.12;
+	                       others: kasan, kcsan)
 	  --host               nothing that needs a virtual machine
 	  --vm                 nothing that runs on the host
 	  --list               show what would run
@@ -90,6 +91,11 @@ wanted() {
 	return 1
 }
 
+# One that was built to find bugs, and is several times slower for it.
+is_debug() {
+	[ -e "$here/debug/configs/$1.config" ]
+}
+
 have_bpf() {
 	[ "$(id -u)" -eq 0 ] && bpftool prog show >/dev/null 2>&1
 }
@@ -135,13 +141,16 @@ build_suite() {
 	fail "$1: its programs do not build, output in ${log#"$top"/}"
 }
 
+# run_host DIR TEST...: leave the output in DIR
 run_host() {
-	local n=0 test log start
+	local dir=$1 n=0 test log start
 
+	shift
+	mkdir -p "$dir"
 	for test in "$@"; do
 		read -r -a words <<<"$test"
 		n=$((n + 1))
-		log=$logs/host/$n.log
+		log=$dir/$n.log
 		start=$SECONDS
 		"$here/vm/run-one.sh" "$log" "${words[@]:1}"
 		report "${words[*]:2}" "$log" $((SECONDS - start))
@@ -153,21 +162,19 @@ run_host() {
 # crash or a timeout.
 run_vm() {
 	local kernel=$1 dir=$top/build/vm-out/tests/$id/$1 n=0 limit=120
-	local test status n_running name log
+	local test status n_running name log slow=1
 
 	shift
+	! is_debug "$kernel" || slow=4
 	rm -rf "$dir"
 	mkdir -p "$dir"
 	for test in "$@"; do
 		n=$((n + 1))
 		read -r -a words <<<"$test"
+		words[1]=$((words[1] * slow))
 		echo "$n ${words[*]:1}"
 		limit=$((limit + words[1]))
 	done >"$dir/list"
-	for test in "$@"; do
-		read -r -a words <<<"$test"
-		limit=$((limit + words[1]))
-	done
 
 	while :; do
 		rm -f "$dir/running" "$dir/running.id"
@@ -203,11 +210,12 @@ run_vm() {
 
 if [ -z "$list" ]; then
 	rm -rf "$logs"
-	mkdir -p "$logs/host"
+	mkdir -p "$logs"
 fi
 
 host=()
 vm=()
+debug=()
 for dir in "$suites"/*/; do
 	suite=$(basename "$dir")
 	[ -e "$dir/tests" ] || continue
@@ -227,6 +235,7 @@ for dir in "$suites"/*/; do
 			case $test in
 			"host "*) host+=("$test") ;;
 			"vm "*) vm+=("$test") ;;
+			"debug "*) debug+=("$test") ;;
 			"host-bpf "*)
 				# where the host cannot, the machine can
 				if have_bpf; then
@@ -249,20 +258,26 @@ if [ -n "$list" ]; then
 	printf '%s\n' "${host[@]}"
 	for kernel in "${kernels[@]}"; do
 		printf "$kernel %s\n" "${vm[@]}"
+		! is_debug "$kernel" || [ ${#debug[@]} -eq 0 ] ||
+			printf "%s $kernel\n" "${debug[@]}"
 	done
 	exit 0
 fi
 
 if [ ${#host[@]} -gt 0 ]; then
 	say TESTS "on this machine: ${#host[@]}"
-	run_host "${host[@]}"
+	run_host "$logs/host" "${host[@]}"
 fi
-if [ ${#vm[@]} -gt 0 ]; then
-	for kernel in "${kernels[@]}"; do
+for kernel in "${kernels[@]}"; do
+	if [ ${#debug[@]} -gt 0 ] && is_debug "$kernel"; then
+		say TESTS "of kernel $kernel: ${#debug[@]}"
+		run_host "$logs/$kernel" "${debug[@]/%/ $kernel}"
+	fi
+	if [ ${#vm[@]} -gt 0 ]; then
 		say TESTS "in a machine with kernel $kernel: ${#vm[@]}"
 		run_vm "$kernel" "${vm[@]}"
-	done
-fi
+	fi
+done
 
 if [ ${#summary[@]} -gt 0 ]; then
 	echo

@@ -14,7 +14,8 @@ scripts=$top/build/linux-scripts
 kernels=()
 for dir in build/kernels/*/kdir; do
 	dir=${dir%/kdir}
-	kernels+=("${dir##*/}")
+	# Debian's own, not those for debugging
+	[ -e "$dir/key" ] || kernels+=("${dir##*/}")
 done
 
 # sources PATTERN...: files of the project, new ones included, that are there;

@@ -10,6 +10,7 @@ export HOME=/root LANG=C.UTF-8 ATP_VM=1
 
 finish() {
 	dmesg >/vm/dmesg
+	"$(</vm/top)/selftests/vm/checkers.sh" >>/vm/dmesg
 	cat /proc/sys/kernel/tainted >/vm/tainted
 	echo "$1" >/vm/status
 	busybox poweroff -f

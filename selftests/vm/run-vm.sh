@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Boot a virtual machine with one of Debian's stock kernels, run a command
-# in it on a writable view of this machine's files, bring its output, its
-# exit status and the kernel log back.
+# Boot a virtual machine with one of the tests' kernels, run a command in it
+# on a writable view of this machine's files, bring its output, its exit
+# status and the kernel log back.
 
 set -euo pipefail
 
@@ -11,7 +11,8 @@ usage() {
 	cat <<-EOF
 	usage: run-vm.sh [OPTION]... -- COMMAND [ARG]...
 
-	  --kernel NAME   folder of build/kernels/ (6.1, 6.12; default 6.1)
+	  --kernel NAME   folder of build/kernels/ (6.1, 6.12; kasan, kcsan
+	                  after make check-debug; default 6.1)
 	  --cpus N        default 2
 	  --mem MIB       default 3072
 	  --timeout S     default 600
@@ -122,8 +123,9 @@ make_initrd() {
 	cp "$(command -v busybox)" "$dir/bin/busybox"
 	install -m 755 "$here/init" "$dir/init"
 	files=$(boot_modules)
+	# a kernel may have all of them built in
 	# shellcheck disable=SC2086 # one word per file
-	cp $files "$dir/modules/"
+	[ -z "$files" ] || cp $files "$dir/modules/"
 	for file in $files; do
 		basename "$file"
 	done >"$dir/modules/order"

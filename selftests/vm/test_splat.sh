@@ -29,11 +29,14 @@ bad=(
 	'refcount_t: underflow; use-after-free.'
 	'list_del corruption. next->prev should be 1, but was 2'
 	'kmemleak: 2 new suspected memory leaks (see /sys/kernel/debug/kmemleak)'
+	'unreferenced object 0xffff888004d9a800 (size 128):'
 	'UBSAN: array-index-out-of-bounds in a.c:1:2'
 	'BUG: KCSAN: data-race in a / b'
 	'Call Trace:'
 	'Kernel panic - not syncing: Fatal exception'
 	'python3: page allocation failure: order:4, mode:0x40cc0'
+	'BUG: lockdep is off: it reported something, or ran out of memory'
+	'ODEBUG: free active (active state 0) object type: timer_list hint: f'
 	'NETDEV WATCHDOG: eth0 (x): transmit queue 0 timed out'
 )
 good=(
@@ -49,13 +52,32 @@ good=(
 	'NET: Registered PF_ASH protocol family'
 )
 
-plan $((${#bad[@]} + 3))
+# race FRAME: a report of KCSAN, with a line of another CPU's inside
+race() {
+	local bar='=================================================================='
+
+	printf '[    3.0] %s\n' "$bar" \
+		'BUG: KCSAN: data-race in read_it / write_it' '' \
+		'write to 0xffff888000000000 of 4 bytes by task 7 on cpu 0:' \
+		' write_it+0x1/0x2' ' do_syscall_64+0x1/0x2' "${2:-}" '' \
+		'read to 0xffff888000000000 of 4 bytes by task 8 on cpu 1:' \
+		" read_it+0x1/0x2$1" ' do_syscall_64+0x1/0x2' '' "$bar"
+}
+
+plan $((${#bad[@]} + 7))
 for line in "${bad[@]}"; do
 	fails "found: $line" \
 		./splat.sh <(printf '[    1.0] fine\n[    2.0] %s\n' "$line")
 done
 check "nothing in a sound log" \
 	./splat.sh <(printf '[    1.0] %s\n' "${good[@]}")
+check "a data race within the kernel is not ours" \
+	./splat.sh <(race ''; race '')
+fails "... one with a frame of the module is" ./splat.sh <(race ''; race ' [atp]')
+fails "... so is what another CPU says meanwhile" \
+	./splat.sh <(race '' 'WARNING: CPU: 1 PID: 9 at net/core/dev.c:1 f+0x1/0x2')
+fails "... and a report that has no end" \
+	./splat.sh <(race '' | sed '$d')
 check "nothing in an empty log" ./splat.sh /dev/null
 fails "a log that is not there" ./splat.sh /nonexistent
 finish

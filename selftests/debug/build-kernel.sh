@@ -1,0 +1,149 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Build kernels that find bugs, from Debian's linux-source-6.1, into
+# build/kernels/NAME/ in the form that vm/run-vm.sh boots and that modules are
+# built against. What is there already from the same source, configuration and
+# script is kept.
+#
+# usage: build-kernel.sh NAME...	NAME: a file of configs/ besides base
+
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+top=$(cd "$here/../.." && pwd)
+build=$top/build
+src=$build/linux-source-6.1
+
+say() {
+	printf '  %-7s %s\n' KERNEL "$*" >&2
+}
+
+# What goes into a kernel: anything else gives another one.
+key() {
+	local version
+
+	version=$("$here/../deps.sh" source-version)
+	{
+		echo "$version"
+		cat "$here/build-kernel.sh" "$here/configs/base.config" \
+			"$here/configs/$1.config"
+		gcc --version
+	} | sha256sum | cut -c 1-32
+}
+
+# missing ASKED GOT: what was asked for and is not there. A dependency that is
+# not met drops an option without a word.
+missing() {
+	grep -E '^(CONFIG_|# CONFIG_.* is not set)' "$1" | sort -u |
+		comm -23 - <(sort "$2")
+}
+
+configure() {
+	local name=$1 out=$2 lost
+
+	cat "$here/configs/base.config" "$here/configs/$name.config" \
+		>"$out/asked.config"
+	make -s -C "$src" O="$out" ARCH=x86_64 \
+		KCONFIG_ALLCONFIG="$out/asked.config" allnoconfig
+	make -s -C "$out" ARCH=x86_64 olddefconfig
+	lost=$(missing "$out/asked.config" "$out/.config")
+	[ -z "$lost" ] || {
+		say "$name: not in the configuration that came out:"
+		echo "$lost" >&2
+		return 1
+	}
+}
+
+# One line of many, so that one sees it move.
+progress() {
+	local name=$1 n=0 line
+
+	while read -r line; do
+		n=$((n + 1))
+		[ $((n % 200)) -ne 0 ] ||
+			say "$name: $n steps in $SECONDS s, now ${line##* }"
+	done
+}
+
+compile() {
+	local name=$1 out=$2 log=$build/kernel-$1.log
+
+	make -C "$out" ARCH=x86_64 -j"$(nproc)" bzImage modules 2>&1 |
+		tee "$log" | progress "$name" || {
+		grep -m 20 -B 2 -A 10 -E '(error|Error)' "$log" >&2
+		say "$name: does not build, output in ${log#"$top"/}"
+		return 1
+	}
+}
+
+# What external modules need, from source and output laid over each other, so
+# that it works wherever the folder is copied to.
+install_headers() {
+	local out=$1 kdir=$2
+
+	mkdir -p "$kdir"
+	(
+		cd "$src"
+		find . arch/x86 -maxdepth 1 -name 'Makefile*'
+		find include scripts arch/x86/include -type f -o -type l
+		find arch/x86 -name Kbuild.platforms -o -name Platform
+	) | rsync -a --files-from=- "$src/" "$kdir/"
+	(
+		cd "$out"
+		find arch/x86/include include scripts -type f
+		echo Module.symvers
+		echo .config
+		[ ! -e tools/objtool/objtool ] || echo tools/objtool/objtool
+	) | rsync -a --files-from=- "$out/" "$kdir/"
+}
+
+install_kernel() {
+	local name=$1 out=$2 dir=$build/kernels/$1 new release
+
+	new=$(mktemp -d "$build/kernel.XXXXXX")
+	release=$(make -s -C "$out" ARCH=x86_64 kernelrelease)
+	make -s -C "$out" ARCH=x86_64 INSTALL_MOD_PATH="$new" modules_install
+	rm -f "$new/lib/modules/$release"/{build,source}
+	cp "$out/arch/x86/boot/bzImage" "$new/vmlinuz"
+	install_headers "$out" "$new/kdir"
+	ln -s ../../../kdir "$new/lib/modules/$release/build"
+	key "$name" >"$new/key"
+	echo "$release" >"$new/release"
+	chmod 755 "$new"
+	rm -rf "$dir"
+	mv "$new" "$dir"
+}
+
+build_kernel() {
+	local name=$1 out=$build/linux-$1
+
+	[ "$(cat "$build/kernels/$name/key" 2>/dev/null)" != "$(key "$name")" ] ||
+		return 0
+	SECONDS=0
+	"$here/../deps.sh" source
+	say "$name: building, some minutes"
+	rm -rf "$out"
+	mkdir -p "$out" "$build/kernels"
+	configure "$name" "$out"
+	compile "$name" "$out"
+	install_kernel "$name" "$out"
+	# more than a gigabyte, most of it debugging information
+	rm -rf "$out"
+	say "$name: $(<"$build/kernels/$name/release") built in $SECONDS s"
+}
+
+[ $# -gt 0 ] || {
+	sed -n '3,/^$/s/^# \{0,1\}//p' "$0" >&2
+	exit 2
+}
+mkdir -p "$build"
+exec 9>"$build/.debug-kernels.lock"
+flock 9
+for name in "$@"; do
+	if [ "$name" = base ] || [ ! -e "$here/configs/$name.config" ]; then
+		say "no configs/$name.config"
+		exit 2
+	fi
+	build_kernel "$name"
+done
