@@ -58,14 +58,14 @@ kbuild_args := CONFIG_DEBUG_INFO_BTF_MODULES= $(W:%=W=%)
 
 # External modules build where their sources are: give every kernel a copy.
 # rsync removes what left the sources and keeps what was built.
-#   $(call kmod,where,KDIR)
+#   $(call kmod,where,KDIR[,ARGUMENT...])
 define kmod
 	$(Q)mkdir -p $(1)
 	$(Q)rsync -a --delete --prune-empty-dirs \
 		--include='*/' --include='*.[chS]' --include=Kbuild \
 		--exclude='*' Kbuild kernel uapi $(1)/
 	+$(Q)$(MAKE) -C $(2) M=$(1) KCFLAGS="-Werror $(KCFLAGS)" \
-		$(kbuild_args) modules
+		$(kbuild_args) $(3) modules
 endef
 
 modules:
@@ -74,9 +74,12 @@ modules:
 
 vm-modules: $(VM_KERNELS:%=$(build)/kmod/%/atp.ko)
 
+# In a debug kernel that has UBSAN it is for the module alone.
+sanitize = $(if $(filter $*,$(DEBUG_KERNELS)),UBSAN_SANITIZE=y)
+
 $(build)/kmod/%/atp.ko: $(module_src) $(build)/kernels/%/release
 	$(call msg,KMOD,atp.ko for Linux $*)
-	$(call kmod,$(build)/kmod/$*,$(build)/kernels/$*/kdir)
+	$(call kmod,$(build)/kmod/$*,$(build)/kernels/$*/kdir,$(sanitize))
 	$(Q)touch $@
 
 .PRECIOUS: $(build)/kernels/%/release

@@ -13,9 +13,12 @@ cd "$(dirname "$0")" || exit 1
 module=$1
 bed=$2
 
-# since LINE: what the kernel has logged after that many lines
+# since LINE: what the kernel has logged after that many lines, and what a
+# checker has said when asked
+said=$(mktemp)
 since() {
 	dmesg | tail -n "+$(($1 + 1))"
+	cat "$said"
 }
 
 plant() {
@@ -53,7 +56,7 @@ catches_later() {
 	plant "$name"
 	until found "$before" "$words" >/dev/null || [ "$SECONDS" -gt "$end" ]
 	do
-		"$@" >/dev/kmsg
+		"$@" >"$said"
 	done
 	check "$name: $words" found "$before" "$words"
 }
