@@ -44,6 +44,7 @@ declare -A c=(
 	[limit]=60		# seconds of silence
 	[want]=""		# counter of the switch that must not be zero;
 				# default: aggregated, single with one worker
+	[of]=each		# job; any: one of them is enough
 )
 
 for word in "$@"; do
@@ -126,21 +127,32 @@ run() {
 
 # A sum that is right proves nothing of a switch that did nothing.
 look() {
-	local counters job
+	local counters job have=0
 
 	for job in "${jobs[@]}"; do
 		counters=$(rack_switch_counters "$job") ||
 			fail "no counters"
-		if ! grep -q "^${c[want]} " <<<"$counters"; then
-			echo "case: job $job: the switch has no ${c[want]}"
-			status=1
+		if grep -q "^${c[want]} " <<<"$counters"; then
+			have=$((have + 1))
+		elif [ "${c[of]}" = each ]; then
+			complain "the switch has no ${c[want]}"
 		fi
-		if [ ${#disturb[@]} -eq 0 ] && grep '^drop' <<<"$counters"
+		# also a job that found all aggregators taken went through it
+		grep -q '^forwarded ' <<<"$counters" ||
+			complain "nothing went through the switch"
+		if [ ${#disturb[@]} -eq 0 ] && grep -q '^drop' <<<"$counters"
 		then
-			echo "case: job $job: the switch dropped these"
-			status=1
+			complain "the switch dropped packets"
 		fi
 	done
+	job=${jobs[*]}
+	[ $have -gt 0 ] || complain "none of them has ${c[want]}"
+}
+
+# complain TEXT: of look's job and counters
+complain() {
+	echo "case: job $job: $*: ${counters//$'\n'/, }"
+	status=1
 }
 
 if [ -z "${c[want]}" ]; then
