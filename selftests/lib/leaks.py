@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Does the kernel keep something of what was done many times?
+
+    leaks = Leaks()
+    for _ in range(1000):
+        something()
+    leaks.none(1000)
+
+What is leaked once per cycle makes some slab cache grow by as many objects,
+whatever its size and whether or not it is our own cache; memory per CPU and
+mapped memory are not in a slab cache, and are counted by themselves.  A margin
+of a fraction of the cycles is for what caches keep at hand by design; no leak
+is as small.  What RCU or the page allocator frees late is waited for.
+"""
+
+import glob
+import time
+
+LIMIT = 60
+# KiB that the allocator of per-CPU memory may keep at hand
+PERCPU_SPARE = 128
+# what the processes of a test and their files fill and empty
+NOT_OURS = ("dentry", "fuse_inode", "ovl_inode", "lsm_inode_cache", "filp",
+            "radix_tree_node", "buffer_head", "proc_inode_cache",
+            "vm_area_struct", "vma_lock", "maple_node", "anon_vma",
+            "anon_vma_chain", "vmap_area")
+
+
+def slab_objects():
+    """Objects in use per cache."""
+    with open("/proc/slabinfo", encoding="ascii") as f:
+        lines = [line.split() for line in f.readlines()[2:]]
+    return {w[0]: int(w[1]) for w in lines if w[0] not in NOT_OURS}
+
+
+def meminfo(name):
+    """KiB"""
+    with open("/proc/meminfo", encoding="ascii") as f:
+        for line in f:
+            if line.startswith(name + ":"):
+                return int(line.split()[1])
+    raise KeyError(name)
+
+
+def give_back():
+    """What is only kept at hand; what a CPU holds in reserve counts as used."""
+    with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as f:
+        f.write("3")
+    for name in glob.glob("/sys/kernel/slab/*/shrink"):
+        with open(name, "w", encoding="ascii") as f:
+            f.write("1")
+
+
+class Leaks:
+    """What is in use now.  Do a few cycles before, for what is kept once."""
+
+    def __init__(self):
+        give_back()
+        self.slab = slab_objects()
+        self.percpu = meminfo("Percpu")
+        self.mapped = meminfo("VmallocUsed")
+
+    def grown(self, cycles):
+        """What looks like a leak just now."""
+        found = {name: n - self.slab.get(name, 0)
+                 for name, n in slab_objects().items()
+                 if n - self.slab.get(name, 0) > cycles // 4}
+        percpu = meminfo("Percpu") - self.percpu
+        if percpu > PERCPU_SPARE:
+            found["Percpu KiB"] = percpu
+        mapped = meminfo("VmallocUsed") - self.mapped
+        # a mapping is a page at least
+        if mapped > cycles:
+            found["VmallocUsed KiB"] = mapped
+        return found
+
+    def none(self, cycles):
+        """Fails if something grew with each cycle and stays so."""
+        end = time.monotonic() + LIMIT
+        while True:
+            found = self.grown(cycles)
+            if not found:
+                return
+            if time.monotonic() > end:
+                raise AssertionError(f"grown in {cycles} cycles: {found}")
+            give_back()
+            time.sleep(0.1)

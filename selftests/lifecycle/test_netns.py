@@ -1,0 +1,183 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Network namespaces that end while fragments fly between them.
+
+A namespace in which nobody has a socket ends at once, with its jobs and its PS;
+one with a worker's socket when that is closed.
+"""
+import array
+import ctypes
+import errno
+import mmap
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../lib"))
+from kmod import load, unload, users  # noqa: E402
+from rack import inside, rack, run  # noqa: E402
+
+AF_ATP, SOL_ATP, JOIN, DTYPE, INT32 = 18, 299, 1, 2, 1
+JOB, WORKERS, LANES, LIMIT = 7, 3, 20000, 60
+
+
+def wait_for(condition, what):
+    """Until it is true; the limit is for what never comes."""
+    end = time.monotonic() + LIMIT
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"never: {what}")
+        time.sleep(0.002)
+
+
+def lanes(rank, step):
+    """Other values in each of eight steps"""
+    few = array.array("i", ((rank + 1) * (k << step % 8) for k in range(500)))
+    return few * (LANES // 500)
+
+
+CHUNKS = [[lanes(rank, step).tobytes() for step in range(8)]
+          for rank in range(WORKERS)]
+SUMS = [array.array("i", map(sum, zip(*(lanes(rank, step)
+                                        for rank in range(WORKERS))))).tobytes()
+        for step in range(8)]
+
+
+class Worker:
+    """A process that adds as fast as it can and checks every sum; what it says
+    is in memory that it shares."""
+    def __init__(self, rank, lives_there):
+        self.rank = rank
+        # steps done; how it ended: 0 not yet, else an errno, -1 a wrong sum
+        self.said = mmap.mmap(-1, 16)
+        self.pid = os.fork()
+        if not self.pid:
+            self.main(lives_there)
+
+    def main(self, lives_there):
+        end = -1
+        try:
+            end = self.add(lives_there)
+        finally:
+            struct.pack_into("i", self.said, 8, end)
+            os._exit(0)
+
+    def add(self, lives_there):
+        if lives_there:
+            with open(f"/run/netns/atp-w{self.rank}", "rb") as f:
+                ctypes.CDLL(None).setns(f.fileno(), 0)
+            s = socket.socket(AF_ATP, socket.SOCK_SEQPACKET, 0)
+        else:
+            with inside(f"w{self.rank}"):
+                s = socket.socket(AF_ATP, socket.SOCK_SEQPACKET, 0)
+        s.setsockopt(SOL_ATP, DTYPE, INT32)
+        try:
+            s.setsockopt(SOL_ATP, JOIN, struct.pack("II", JOB, self.rank))
+            step = 0
+            while True:
+                s.send(CHUNKS[self.rank][step % 8])
+                if s.recv(LANES * 4) != SUMS[step % 8]:
+                    return -1
+                step += 1
+                struct.pack_into("q", self.said, 0, step)
+        except OSError as e:
+            return e.errno
+
+    @property
+    def steps(self):
+        return struct.unpack_from("q", self.said, 0)[0]
+
+    @property
+    def ended(self):
+        return struct.unpack_from("i", self.said, 8)[0]
+
+    def kill(self):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+
+def begin(family, lives_there=False):
+    """A rack, and workers that are adding."""
+    load()
+    rack("up", WORKERS)
+    rack("job_add", JOB, WORKERS, family, "timeout", 5000)
+    workers = [Worker(rank, lives_there) for rank in range(WORKERS)]
+    go_on(workers)
+    return workers
+
+
+def go_on(workers):
+    """Fragments fly, and sums are right."""
+    was = [w.steps for w in workers]
+    for w, n in zip(workers, was):
+        wait_for(lambda w=w, n=n: w.steps > n + 2 or w.ended, "sums")
+        if w.ended:
+            raise AssertionError(f"rank {w.rank} ended: {w.ended}")
+
+
+def delete(*hosts):
+    for host in hosts:
+        subprocess.run(["ip", "netns", "del", f"atp-{host}"], check=True)
+
+
+def ends(workers, *errnos):
+    for w in workers:
+        wait_for(lambda w=w: w.ended, f"an error of rank {w.rank}")
+        if w.ended not in errnos:
+            raise AssertionError(f"rank {w.rank}: {w.ended}")
+
+
+def nothing_is_left(workers):
+    for w in workers:
+        w.kill()
+    rack("down")
+    wait_for(lambda: not users(), "references")
+    unload()
+
+
+def the_ps_ends_and_every_rank_has_an_error():
+    workers = begin(4)
+    delete("ps")
+    ends(workers, errno.ETIMEDOUT)
+    nothing_is_left(workers)
+
+
+def a_name_goes_and_the_sums_go_on():
+    """The worker's socket keeps its namespace."""
+    workers = begin(4)
+    delete("w0", "w2")
+    go_on(workers)
+    go_on(workers)
+    nothing_is_left(workers)
+
+
+def a_worker_dies_with_its_namespace():
+    """Its last word may reach the PS, or not any more."""
+    workers = begin(6, lives_there=True)
+    delete("w1")
+    workers[1].kill()
+    others = [workers[0], workers[2]]
+    ends(others, errno.ECONNRESET, errno.ETIMEDOUT)
+    nothing_is_left(others)
+
+
+def everything_ends_at_once():
+    workers = begin(6, lives_there=True)
+    delete("ps", "switch", *(f"w{w.rank}" for w in workers))
+    for w in workers:
+        os.kill(w.pid, signal.SIGKILL)
+    for w in workers:
+        os.waitpid(w.pid, 0)
+    nothing_is_left([])
+
+
+if __name__ == "__main__":
+    sys.exit(run([the_ps_ends_and_every_rank_has_an_error,
+                  a_name_goes_and_the_sums_go_on,
+                  a_worker_dies_with_its_namespace,
+                  everything_ends_at_once]))
