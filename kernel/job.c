@@ -177,7 +177,7 @@ int atp_job_add(struct net *net, struct atp_job *job,
 	}
 	hlist_add_head_rcu(&job->node, atp_job_bucket(an, job->params.job));
 	an->njobs++;
-	an->seq++;
+	WRITE_ONCE(an->seq, an->seq + 1);
 	err = 0;
 	goto unlock;
 
@@ -219,7 +219,7 @@ static void atp_job_unlink(struct atp_net *an, struct atp_job *job)
 
 	hlist_del_rcu(&job->node);
 	an->njobs--;
-	an->seq++;
+	WRITE_ONCE(an->seq, an->seq + 1);
 }
 
 /* End its run.  Context: a grace period after atp_job_unlink(). */

@@ -442,7 +442,7 @@ int atp_sk_start(struct sock *sk)
 	/* nothing of an earlier run is left */
 	atp_sk_purge(sk);
 	as->run++;
-	as->wanted = 0;
+	WRITE_ONCE(as->wanted, 0);
 	WRITE_ONCE(as->failed, false);
 	WRITE_ONCE(sk->sk_err, 0);
 	WRITE_ONCE(sk->sk_shutdown, 0);
