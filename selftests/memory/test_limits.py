@@ -1,0 +1,202 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""What all sockets together may hold, and what a control group pays for."""
+import contextlib
+import errno
+import os
+import resource
+import struct
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "../socket"), os.path.join(HERE, "../lib")]
+from atptest import (JOIN, JOINED, J_MEMORY, J_TIMEOUT,  # noqa: E402
+                     J_WINDOW, SOL_ATP, Info, Netlink, attr, join, main,
+                     new_net, proc_protocols, refused, same, sock, start_join,
+                     sum_works, test, u32, wait_for)
+from kmod import load  # noqa: E402
+
+JOB = 7
+# pages that a CPU keeps back before it is seen
+SPARE = 256 * os.cpu_count()
+CHUNK = bytes(1 << 20)
+
+
+@contextlib.contextmanager
+def pages(*limits):
+    """In the file of the limits, for a while; the first namespace has it."""
+    name = "/proc/sys/net/atp/mem"
+    with open(name, encoding="ascii") as f:
+        before = f.read().split()
+    # opened already: inside, other namespaces are entered
+    with open(name, "w", encoding="ascii") as there, \
+         open(name, "w", encoding="ascii") as back:
+        there.write(" ".join(map(str, limits)))
+        there.flush()
+        try:
+            yield
+        finally:
+            back.write(" ".join(before))
+
+
+def jobs(count):
+    """Pairs of joined sockets, a job each."""
+    nl = Netlink()
+    for job in range(count):
+        # a machine that is slow is not dead
+        nl.add(job, more=attr(J_TIMEOUT, 600000))
+    return nl, [join(job) for job in range(count)]
+
+
+@test
+def never_more_than_all_sockets_may_have():
+    load()
+    limit = proc_protocols()[1] + 4096
+    with pages(limit, limit, limit):
+        new_net()
+        _, pairs = jobs(12)
+        pushed = []
+        # 48 MiB would fit the send buffers, 16 MiB may be
+        for pair in pairs:
+            s = pair[0]
+            s.setblocking(False)
+            for _ in range(3):
+                try:
+                    s.send(CHUNK)
+                    pushed.append(s)
+                except OSError as e:
+                    same(errno.errorcode[e.errno], "ENOBUFS")
+                same(proc_protocols()[1] <= limit + SPARE, True,
+                     proc_protocols())
+        # each CPU's reserve may be on either side
+        least = (4096 - SPARE) * os.sysconf("SC_PAGESIZE") // len(CHUNK) - 1
+        same(len(pushed) >= least, True, len(pushed))
+        same(len(pushed) < 36, True, len(pushed))
+        # blocking does not wait for what others hold
+        last = pairs[-1][1]
+        if pairs[-1][0] not in pushed:
+            refused(errno.ENOBUFS, last.send, CHUNK)
+        # what one gives back is for the others
+        idle = [p for p in pairs if p[0] not in pushed]
+        pushed[0].close()
+        for pair in idle:
+            pair[0].setblocking(True)
+            sum_works(pair, 200)
+        same(len(idle) > 0, True)
+        for pair in pairs:
+            for s in pair:
+                s.close()
+        socks = join(0)
+        sum_works(socks, 100000)
+        same(proc_protocols()[1] <= limit, True, proc_protocols())
+
+
+@test
+def no_rank_without_memory_for_its_window():
+    load()
+    held = []
+    with pages(1, 1, 1):
+        new_net()
+        # 32 ranks of 32 pages at least, of which each CPU's reserve has 256
+        Netlink().add(JOB, workers=["127.0.0.2"] * 32,
+                      more=attr(J_WINDOW, 4096) + attr(J_TIMEOUT, 600000))
+        for rank in range(32):
+            held.append(sock())
+            held[-1].setblocking(False)
+            try:
+                held[-1].setsockopt(SOL_ATP, JOIN, struct.pack("II", JOB, rank))
+            except BlockingIOError:
+                continue
+            except OSError as e:
+                same(errno.errorcode[e.errno], "ENOBUFS")
+                break
+        same(len(held) < 32, True, len(held))
+        same(proc_protocols()[1] <= 1 + SPARE, True, proc_protocols())
+        for s in held[:-1]:
+            s.close()
+    # that socket can join when there is memory
+    start_join(held[-1], JOB, len(held) - 1)
+    others = [sock() for _ in range(31)]
+    for rank, s in zip(set(range(32)) - {len(held) - 1}, others):
+        start_join(s, JOB, rank)
+    for s in others + held[-1:]:
+        wait_for(lambda s=s: Info(s).state == JOINED, "joined")
+
+
+class Group:
+    """A control group, for memory."""
+    base = "/sys/fs/cgroup"
+
+    def __init__(self, name):
+        with open(f"{self.base}/cgroup.subtree_control", "w",
+                  encoding="ascii") as f:
+            f.write("+memory")
+        self.path = f"{self.base}/atp-{name}-{os.getpid()}"
+        os.mkdir(self.path)
+
+    def enter(self):
+        with open(f"{self.path}/cgroup.procs", "w", encoding="ascii") as f:
+            f.write(str(os.getpid()))
+
+    def stat(self, name):
+        with open(f"{self.path}/memory.stat", encoding="ascii") as f:
+            return int(dict(line.split() for line in f)[name])
+
+    def remove(self):
+        os.rmdir(self.path)
+
+
+def step(down, up):
+    """Tell the parent that a step is done, wait for it."""
+    os.write(up, b"x")
+    os.read(down, 1)
+
+
+@test
+def a_group_pays_for_what_its_processes_push_and_add():
+    """Chunks and windows as memory of sockets; jobs, and nothing afterwards."""
+    load()
+    new_net()
+    group = Group("pays")
+    up, down = os.pipe(), os.pipe()
+    pid = os.fork()
+    if not pid:
+        code = 1
+        try:
+            group.enter()
+            nl, pairs = jobs(8)
+            step(down[0], up[1])
+            for pair in pairs:
+                pair[0].send(CHUNK)
+            step(down[0], up[1])
+            for pair in pairs:
+                pair[1].send(CHUNK)
+                for s in pair:
+                    same(s.recv(len(CHUNK)), CHUNK)
+                    s.close()
+            for job in range(8):
+                nl.delete(job)
+            code = 0
+        finally:
+            os.write(up[1], b"x")
+            os._exit(code)
+    os.read(up[0], 1)
+    memory = sum(u32(Netlink().job(job)[J_MEMORY]) for job in range(8))
+    kernel = group.stat("vmalloc") + group.stat("slab")
+    same(kernel >= memory, True, f"{kernel} of {memory}")
+    same(group.stat("percpu") > 0, True)
+    before = group.stat("sock")
+    same(before >= 16 * 4096, True, before)
+    os.write(down[1], b"x")
+    os.read(up[0], 1)
+    wait_for(lambda: group.stat("sock") - before >= 8 * len(CHUNK), "chunks")
+    os.write(down[1], b"x")
+    same(os.waitpid(pid, 0)[1], 0)
+    # charges are kept in stock per CPU; a chunk or a PS would be more
+    for name in ("sock", "vmalloc", "percpu"):
+        wait_for(lambda n=name: group.stat(n) < 1 << 16, f"no {name} left")
+    group.remove()
+
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+main()
