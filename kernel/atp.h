@@ -36,7 +36,9 @@
 #define ATP_JOB_HASH		64
 #define ATP_MAX_JOBS		1024
 
-/* Fractions of memory that all PS of a namespace, and of the host, may hold */
+/* Fractions of memory that all PS of a namespace, or of all namespaces that
+ * users made, and of the host may hold
+ */
 #define ATP_PS_MEM_SHARE	8
 #define ATP_PS_MEM_ALL		4
 
@@ -293,8 +295,12 @@ void atp_job_del_all(struct net *net);
 int atp_job_attach(struct atp_job *job, struct sock *sk, u32 rank);
 void atp_job_detach(struct atp_job *job, struct sock *sk, u32 rank);
 void atp_job_set_timeout(struct atp_job *job, u32 ms);
-bool atp_job_may_join(const struct atp_job *job, const struct net *net);
 u32 atp_job_ranks_of(const struct atp_job *job, const struct in6_addr *addr);
+
+/* permission.c */
+bool atp_job_may_join(const struct atp_job *job, const struct net *net);
+bool atp_nl_may_see_job(const struct sk_buff *skb, const struct atp_job *job);
+bool atp_nl_may_see_sock(const struct sk_buff *skb, struct sock *sk);
 
 /* udp.c */
 int atp_udp_open(struct net *net);

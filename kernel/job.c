@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Jobs: the table of a namespace, who may join, which sockets have. */
-#include <linux/cred.h>
+/* Jobs: the table of a namespace, its memory, which sockets have joined. */
 #include <linux/jhash.h>
 #include <linux/mm.h>
 #include <linux/rculist.h>
+#include <linux/user_namespace.h>
 #include "atp.h"
 
 static struct hlist_head *atp_job_bucket(struct atp_net *an, u32 id)
@@ -88,12 +88,42 @@ static void atp_job_place(struct atp_job *job)
 	}
 }
 
-/* Bytes of all PS of the host */
+/* Bytes of all PS of the host, and of those in namespaces that users made */
 static atomic64_t atp_ps_mem_all = ATOMIC64_INIT(0);
+static atomic64_t atp_ps_mem_users = ATOMIC64_INIT(0);
 
 static u64 atp_ps_mem_limit(u32 share)
 {
 	return (u64)(totalram_pages() / share) << PAGE_SHIFT;
+}
+
+/* Any user makes user namespaces, and network namespaces in them: he takes of
+ * the host's share, but leaves some to those who own the host.
+ */
+static bool atp_ps_mem_of_user(const struct net *net)
+{
+	return net->user_ns != &init_user_ns;
+}
+
+static void atp_ps_mem_uncharge(const struct net *net, u64 bytes)
+{
+	atomic64_sub(bytes, &atp_ps_mem_all);
+	if (atp_ps_mem_of_user(net))
+		atomic64_sub(bytes, &atp_ps_mem_users);
+}
+
+static bool atp_ps_mem_charge(const struct net *net, u64 bytes)
+{
+	bool fits = atomic64_add_return(bytes, &atp_ps_mem_all) <=
+		    atp_ps_mem_limit(ATP_PS_MEM_ALL);
+
+	if (atp_ps_mem_of_user(net) &&
+	    atomic64_add_return(bytes, &atp_ps_mem_users) >
+	    atp_ps_mem_limit(ATP_PS_MEM_SHARE))
+		fits = false;
+	if (!fits)
+		atp_ps_mem_uncharge(net, bytes);
+	return fits;
 }
 
 static int atp_job_start_ps(struct atp_net *an, struct atp_job *job,
@@ -109,24 +139,19 @@ static int atp_job_start_ps(struct atp_net *an, struct atp_job *job,
 			       "memory for PS in this namespace is used up");
 		return -ENOSPC;
 	}
-	if (atomic64_add_return(need, &atp_ps_mem_all) >
-	    atp_ps_mem_limit(ATP_PS_MEM_ALL)) {
+	if (!atp_ps_mem_charge(job->net, need)) {
 		NL_SET_ERR_MSG(extack,
 			       "memory for PS on this host is used up");
-		err = -ENOSPC;
-		goto uncharge;
+		return -ENOSPC;
 	}
 	err = atp_ps_start(job);
 	if (err) {
 		NL_SET_ERR_MSG(extack, "no memory for the PS");
-		goto uncharge;
+		atp_ps_mem_uncharge(job->net, need);
+		return err;
 	}
 	an->ps_mem += need;
 	return 0;
-
-uncharge:
-	atomic64_sub(need, &atp_ps_mem_all);
-	return err;
 }
 
 /**
@@ -230,7 +255,7 @@ static void atp_job_end(struct atp_net *an, struct atp_job *job)
 	if (job->ps) {
 		atp_ps_shutdown(job);
 		an->ps_mem -= job->ps->mem_size;
-		atomic64_sub(job->ps->mem_size, &atp_ps_mem_all);
+		atp_ps_mem_uncharge(job->net, job->ps->mem_size);
 	}
 	atp_job_fail_sockets(job);
 	atp_job_put(job);
@@ -320,19 +345,6 @@ void atp_job_detach(struct atp_job *job, struct sock *sk, u32 rank)
 	if (rcu_access_pointer(job->socks[rank]) == sk)
 		RCU_INIT_POINTER(job->socks[rank], NULL);
 	spin_unlock_bh(&job->lock);
-}
-
-/* Whom the operator let in, or who could let himself in. */
-bool atp_job_may_join(const struct atp_job *job, const struct net *net)
-{
-	kuid_t uid = READ_ONCE(job->uid);
-	kgid_t gid = READ_ONCE(job->gid);
-
-	if (uid_valid(uid) && uid_eq(uid, current_euid()))
-		return true;
-	if (gid_valid(gid) && in_egroup_p(gid))
-		return true;
-	return ns_capable(net->user_ns, CAP_NET_ADMIN);
 }
 
 /* Ranks that have this address; zero for a stranger. */

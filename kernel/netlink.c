@@ -14,6 +14,9 @@
 #define ATP_DEFAULT_SCALE	100000000
 #define ATP_DEFAULT_TIMEOUT	10000
 
+/* (uid_t)-1, which make_kuid() maps nowhere */
+#define ATP_NO_ID		U32_MAX
+
 struct genl_family atp_nl_family __ro_after_init = {
 	.name		= ATP_GENL_NAME,
 	.version	= ATP_GENL_VERSION,
@@ -81,15 +84,17 @@ static u32 atp_nl_u32(struct genl_info *info, int attr, u32 value)
 	return info->attrs[attr] ? nla_get_u32(info->attrs[attr]) : value;
 }
 
-/* Who may join, and the timeout: also what job-set may change. */
+/* Who may join.  The ID that is nobody's takes permission away. */
 static int atp_nl_owner(struct genl_info *info, kuid_t *uid, kgid_t *gid)
 {
 	struct user_namespace *ns = current_user_ns();
 	struct nlattr *attr = info->attrs[ATP_A_JOB_UID];
+	u32 id;
 
 	if (attr) {
-		*uid = make_kuid(ns, nla_get_u32(attr));
-		if (!uid_valid(*uid)) {
+		id = nla_get_u32(attr);
+		*uid = make_kuid(ns, id);
+		if (!uid_valid(*uid) && id != ATP_NO_ID) {
 			NL_SET_ERR_MSG_ATTR(info->extack, attr,
 					    "no such user in this namespace");
 			return -EINVAL;
@@ -97,8 +102,9 @@ static int atp_nl_owner(struct genl_info *info, kuid_t *uid, kgid_t *gid)
 	}
 	attr = info->attrs[ATP_A_JOB_GID];
 	if (attr) {
-		*gid = make_kgid(ns, nla_get_u32(attr));
-		if (!gid_valid(*gid)) {
+		id = nla_get_u32(attr);
+		*gid = make_kgid(ns, id);
+		if (!gid_valid(*gid) && id != ATP_NO_ID) {
 			NL_SET_ERR_MSG_ATTR(info->extack, attr,
 					    "no such group in this namespace");
 			return -EINVAL;
@@ -351,6 +357,11 @@ int atp_nl_job_get_doit(struct sk_buff *skb, struct genl_info *info)
 		GENL_SET_ERR_MSG(info, "no job with this ID");
 		return -ENOENT;
 	}
+	if (!atp_nl_may_see_job(skb, job)) {
+		GENL_SET_ERR_MSG(info, "only who may join a job may see it");
+		err = -EACCES;
+		goto put;
+	}
 	err = -ENOMEM;
 	reply = genlmsg_new(NLMSG_GOODSIZE, GFP_KERNEL);
 	if (!reply)
@@ -381,7 +392,8 @@ int atp_nl_job_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 	for (bucket = cb->args[0]; bucket < ATP_JOB_HASH; bucket++) {
 		n = 0;
 		hlist_for_each_entry_rcu(job, &an->jobs[bucket], node) {
-			if (n++ < cb->args[1])
+			if (n++ < cb->args[1] ||
+			    !atp_nl_may_see_job(cb->skb, job))
 				continue;
 			err = atp_nl_put_job(skb, job, cb);
 			if (err)
@@ -468,7 +480,8 @@ int atp_nl_sock_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 				sk = atp_nl_hold_sock(job, cb->args[2]);
 				if (!sk)
 					continue;
-				err = atp_nl_put_sock(skb, sk, cb);
+				if (atp_nl_may_see_sock(cb->skb, sk))
+					err = atp_nl_put_sock(skb, sk, cb);
 				sock_put(sk);
 				if (err)
 					goto out;
@@ -498,7 +511,9 @@ int atp_nl_family_get_doit(struct sk_buff *skb, struct genl_info *info)
 	if (!hdr || nla_put_u32(reply, ATP_A_FAMILY_NUMBER, PF_ATP) ||
 	    nla_put_u16(reply, ATP_A_FAMILY_PORT, ATP_PORT) ||
 	    nla_put_u32(reply, ATP_A_FAMILY_VERSION, ATP_VERSION) ||
-	    atp_mib_put(reply, ATP_A_FAMILY_COUNTERS, atp_pernet(net)->mib)) {
+	    /* they are those of all jobs */
+	    (netlink_ns_capable(skb, net->user_ns, CAP_NET_ADMIN) &&
+	     atp_mib_put(reply, ATP_A_FAMILY_COUNTERS, atp_pernet(net)->mib))) {
 		nlmsg_free(reply);
 		return -EMSGSIZE;
 	}

@@ -72,7 +72,6 @@ const struct genl_ops atp_nl_ops[] = {
 	{
 		.cmd		= ATP_CMD_SOCK_GET,
 		.dumpit		= atp_nl_sock_get_dumpit,
-		.flags		= GENL_UNS_ADMIN_PERM,
 	},
 	{
 		.cmd		= ATP_CMD_FAMILY_GET,
@@ -81,5 +80,8 @@ const struct genl_ops atp_nl_ops[] = {
 };
 
 const struct genl_multicast_group atp_nl_mcgrps[] = {
-	[ATP_NLGRP_EVENTS] = { .name = ATP_MCGRP_EVENTS },
+	[ATP_NLGRP_EVENTS] = {
+		.name	= ATP_MCGRP_EVENTS,
+		.flags	= GENL_MCAST_CAP_NET_ADMIN,
+	},
 };

@@ -54,6 +54,10 @@ check "other namespaces have others" run 0 '^\[\]$' \
 check "set" run 0 '' "${t[@]}" job set 7 timeout 2min gid daemon
 check "what was set" run 0 'timeout 2min uid nobody gid daemon' \
 	"${t[@]}" job show 7
+check "uid and gid of nobody" run 0 '' "${t[@]}" job set 7 uid none gid none
+check "are not shown" holds 'not {"uid", "gid"} & set(j[0])' \
+	"${t[@]}" -j job show 7
+check "set again" run 0 '' "${t[@]}" job set 7 uid nobody gid daemon
 refused 'a job with this ID' add 7 ps 10.0.0.1 worker 10.0.0.2
 refused 'no job' show 8
 refused 'no job' set 8 timeout 1s

@@ -29,5 +29,6 @@ check "unknown nest" refused nested-attributes \
 	's/nested-attributes: worker/nested-attributes: frob/'
 # shellcheck disable=SC2016 # the dollar is the last line
 check "unknown attribute" refused frob '/&job-config/,$s/- id/- frob/'
+check "unknown flag of a group" refused frob 's/mcast-cap-net-admin/frob/'
 check "unknown policy" refused per-op 's/per-op/split/'
 end

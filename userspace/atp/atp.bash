@@ -13,11 +13,11 @@ _atp_words() {
 		return
 		;;
 	uid)
-		compgen -u
+		compgen -u; echo none
 		return
 		;;
 	gid)
-		compgen -g
+		compgen -g; echo none
 		return
 		;;
 	ps | worker | fragment | window | scale | timeout | rank)

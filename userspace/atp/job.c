@@ -20,7 +20,8 @@ static void usage(FILE *to)
 		"       atp job stall [ ID ]\n"
 		"       atp job help\n"
 		"ADDR := IPv4 or IPv6 address, or name of a host\n"
-		"TIME := milliseconds, or a number with unit: ms, s, min\n");
+		"TIME := milliseconds, or a number with unit: ms, s, min\n"
+		"USER, GROUP := name, number, or none\n");
 }
 
 uint32_t job_id(const char *arg)

@@ -62,6 +62,8 @@ static uint32_t parse_user(const char *arg)
 	const struct passwd *user;
 	__u32 uid;
 
+	if (!strcmp(arg, "none"))
+		return UINT32_MAX;
 	if (!get_u32(&uid, arg, 10))
 		return uid;
 	user = getpwnam(arg);
@@ -75,6 +77,8 @@ static uint32_t parse_group(const char *arg)
 	const struct group *group;
 	__u32 gid;
 
+	if (!strcmp(arg, "none"))
+		return UINT32_MAX;
 	if (!get_u32(&gid, arg, 10))
 		return gid;
 	group = getgrnam(arg);

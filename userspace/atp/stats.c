@@ -32,6 +32,9 @@ static int show_family(const struct nlmsghdr *nlh, void *arg)
 	print_counters(family.counters, 4);
 	close_json_object();
 	delete_json_obj();
+	if (!family.counters)
+		fputs("The counters are shown to who has CAP_NET_ADMIN.\n",
+		      stderr);
 	return 0;
 }
 

@@ -40,6 +40,8 @@ KNOWN = {
     'operation': {'name', 'doc', 'attribute-set', 'flags', 'do', 'dump',
                   'event'},
     'flags': {'admin-perm', 'uns-admin-perm'},
+    'group': {'name', 'flags'},
+    'group-flags': {'mcast-cap-net-admin', 'mcast-cap-sys-admin'},
 }
 
 
@@ -80,8 +82,7 @@ class Spec:
         self.definitions = self.yaml.get('definitions', [])
         self.sets = {s['name']: s for s in self.yaml['attribute-sets']}
         self.ops = self.yaml['operations']['list']
-        self.groups = [g['name'] for g in
-                       self.yaml.get('mcast-groups', {}).get('list', [])]
+        self.groups = self.yaml.get('mcast-groups', {}).get('list', [])
         self._check()
 
     def _check(self):
@@ -107,6 +108,9 @@ class Spec:
                 if (attr['type'] == 'nest' and
                         attr['nested-attributes'] not in self.sets):
                     raise SpecError(f'{where}: nested-attributes')
+        for group in self.groups:
+            check('group', group, group['name'])
+            check('group-flags', group.get('flags', []), group['name'])
         for oper in self.ops:
             check('operation', oper, oper['name'])
             names = {a['name'] for a in
@@ -206,7 +210,8 @@ def gen_uapi(spec):
             f'"{spec.name}"',
             f'#define {c_upper(spec.yaml["c-version-name"])}\t1')
     for group in spec.groups:
-        out.put(f'#define {spec.up}_MCGRP_{c_upper(group)}\t"{group}"')
+        name = group['name']
+        out.put(f'#define {spec.up}_MCGRP_{c_upper(name)}\t"{name}"')
 
     for definition in spec.definitions:
         name = f'{spec.low}_{c_lower(definition["name"])}'
@@ -263,7 +268,8 @@ def gen_kernel_header(spec):
             f'extern const struct genl_ops {spec.low}_nl_ops[{len(calls)}];')
     if spec.groups:
         out.put('', '/* Indices of the multicast groups */', 'enum {')
-        out.put(*[f'\t{spec.up}_NLGRP_{c_upper(g)},' for g in spec.groups])
+        out.put(*[f'\t{spec.up}_NLGRP_{c_upper(g["name"])},'
+                  for g in spec.groups])
         out.put('};', '', f'extern const struct genl_multicast_group '
                 f'{spec.low}_nl_mcgrps[{len(spec.groups)}];')
     out.put('')
@@ -374,8 +380,13 @@ def gen_kernel_source(spec):
         body.put('', f'const struct genl_multicast_group '
                  f'{spec.low}_nl_mcgrps[] = {{')
         for group in spec.groups:
-            body.put(f'\t[{spec.up}_NLGRP_{c_upper(group)}] = {{ .name = '
-                     f'{spec.up}_MCGRP_{c_upper(group)} }},')
+            name = c_upper(group['name'])
+            body.put(f'\t[{spec.up}_NLGRP_{name}] = {{',
+                     f'\t\t.name\t= {spec.up}_MCGRP_{name},')
+            flags = [f'GENL_{c_upper(f)}' for f in group.get('flags', [])]
+            if flags:
+                body.put(f'\t\t.flags\t= {" | ".join(flags)},')
+            body.put('\t},')
         body.put('};')
 
     out.put('#include "netlink_gen.h"')
