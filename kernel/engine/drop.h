@@ -12,7 +12,9 @@
 	X(TYPE,		"type",		"undefined type")		   \
 	X(FLAGS,	"flags",	"undefined or contradicting flags") \
 	X(LENGTH,	"length",	"not as long as the header says")  \
-	X(CHECKSUM,	"checksum",	"bad or absent UDP checksum")	   \
+	X(CHECKSUM,	"checksum",	"no UDP checksum")		   \
+	X(FRAGMENT,	"fragment",	"was fragmented by IP")		   \
+	X(OPTIONS,	"options",	"IP options or extension headers") \
 	X(DTYPE,	"dtype",	"undefined data type")		   \
 	X(FANIN,	"fanin",	"fan-in or tree not the job's")	   \
 	X(BITMAP,	"bitmap",	"no or undefined workers")	   \

@@ -66,8 +66,11 @@ static enum atp_drop check_data(const struct atp_pkt *pkt, size_t len)
 		return ATP_DROP_FANIN;
 	if (!pkt->bitmap0 || (u64)pkt->bitmap0 >> pkt->fanin0)
 		return ATP_DROP_BITMAP;
-	/* values as pushed are one worker's, nobody adds them */
-	if ((pkt->flags & ATP_F_RAW) && (pkt->bitmap0 & (pkt->bitmap0 - 1)))
+	/* a switch adds several workers' values and says so, but never values
+	 * as they were pushed
+	 */
+	if ((pkt->bitmap0 & (pkt->bitmap0 - 1)) &&
+	    (pkt->flags & (ATP_F_RAW | ATP_F_SWITCHED)) != ATP_F_SWITCHED)
 		return ATP_DROP_BITMAP;
 	return ATP_OK;
 }

@@ -158,6 +158,9 @@ static enum atp_drop rx(const struct grad *g)
 	enum atp_drop drop;
 	u32 i;
 
+	/* nobody else sends what several ranks have in it */
+	if ((g->bits & (g->bits - 1)) && !(g->flags & ATP_F_RAW))
+		pkt.flags |= ATP_F_SWITCHED;
 	/* an odd address, and the end of the packet is the end of memory */
 	atp_pkt_write_hdr(buf + 1, &pkt);
 	memset(buf + 1 + ATP_HDR_LEN, 0x5a, len - ATP_HDR_LEN);

@@ -264,15 +264,22 @@ TEST(bitmaps)
 		for (bit = 0; bit < 32; bit++) {
 			pkt.fanin0 = fanin;
 			pkt.bitmap0 = 1U << bit | 1;
+			pkt.flags = ATP_F_SWITCHED;
 			EXPECT_EQ(opinion(&pkt),
 				  !fanin || fanin > 32 ? ATP_DROP_FANIN :
 				  bit < fanin ? ATP_OK : ATP_DROP_BITMAP);
+			pkt.flags = 0;
+			EXPECT_EQ(opinion(&pkt),
+				  !fanin || fanin > 32 ? ATP_DROP_FANIN :
+				  !bit ? ATP_OK : ATP_DROP_BITMAP);
 		}
 	}
-	/* as pushed: one worker's */
+	/* as pushed: one worker's, wherever it has passed */
 	pkt.fanin0 = 4;
 	pkt.flags = ATP_F_RAW | ATP_F_RESEND;
 	pkt.bitmap0 = 0x5;
+	EXPECT_EQ(opinion(&pkt), ATP_DROP_BITMAP);
+	pkt.flags |= ATP_F_SWITCHED;
 	EXPECT_EQ(opinion(&pkt), ATP_DROP_BITMAP);
 	pkt.bitmap0 = 0x4;
 	EXPECT_EQ(opinion(&pkt), ATP_OK);
@@ -407,6 +414,8 @@ TEST(round_trip)
 		in.epoch = tap_rand();
 		in.seq = tap_rand();
 		in.bitmap0 = tap_rand() | 1;
+		if (!(in.flags & ATP_F_SWITCHED))
+			in.bitmap0 = 1U << tap_below(32);
 		in.index = tap_rand();
 		in.payload = buf + 1 + ATP_HDR_LEN;
 		atp_pkt_write_hdr(buf + 1, &in);

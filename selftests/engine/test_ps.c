@@ -453,8 +453,11 @@ TEST(behind_a_switch)
 	EXPECT_EQ(out.mcast_rank, 2);
 
 	/* who has left is no address for it */
+	EXPECT_EQ(rx_bits(2, 4, 0, NULL), ATP_OK);
 	EXPECT_EQ(leave(2), ATP_OK);
-	EXPECT_EQ(rx_bits(2, 15, 0, NULL), ATP_OK);
+	EXPECT_EQ(rx_bits(2, 1, 0, NULL), ATP_OK);
+	EXPECT_EQ(rx_bits(2, 2, 0, NULL), ATP_OK);
+	EXPECT_EQ(rx_bits(2, 8, 0, NULL), ATP_OK);
 	expect_complete(11, 2);
 	EXPECT_FALSE(out.mcast);
 	EXPECT_EQ(rx_bits(3, 15, ATP_F_SWITCHED, NULL), ATP_OK);
@@ -487,7 +490,9 @@ TEST(resends)
 	EXPECT_EQ(rx(&g), ATP_DROP_OVERLAP);
 	expect_status(4, 0, 3);
 	EXPECT_EQ(rx_bits(0, 4, ATP_F_RESEND, NULL), ATP_OK);
-	expect_complete(7, 0);
+	/* rank 1's last came through a switch */
+	expect_complete(5, 0);
+	EXPECT_TRUE(out.mcast);
 	/* complete: the answer again, to the sender alone */
 	EXPECT_EQ(rx_bits(0, 2, ATP_F_RESEND, NULL), ATP_OK);
 	EXPECT_EQ(out.type, ATP_TYPE_DATA);

@@ -353,7 +353,8 @@ TEST(left_and_not_needed)
 
 	/* who has left need not be told of results */
 	start_run();
-	EXPECT_EQ(rx_bits(0, 3, 0, v), ATP_OK);
+	EXPECT_EQ(rx_bits(0, 1, 0, v), ATP_OK);
+	EXPECT_EQ(rx_bits(0, 2, 0, v), ATP_OK);
 	EXPECT_EQ(leave(1), ATP_OK);
 	EXPECT_EQ(rx_bits(0, 4, 0, v), ATP_OK);
 	EXPECT_EQ(out.type, ATP_TYPE_DATA);

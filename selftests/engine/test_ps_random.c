@@ -534,6 +534,8 @@ TEST(any_packet)
 		pkt.epoch = ps.epoch - tap_chance(50);
 		pkt.seq = ps.frontier + tap_below(20) - 10;
 		pkt.bitmap0 = tap_below(tap_chance(50) ? 10 : 8);
+		if ((pkt.bitmap0 & (pkt.bitmap0 - 1)) && !tap_chance(50))
+			pkt.flags |= ATP_F_SWITCHED;
 		pkt.fanin0 = tap_chance(50) ? 4 : 3;
 		pkt.dtype = 1;
 		pkt.elements = tap_chance(5000) ? tap_below(9) : 8;

@@ -300,6 +300,8 @@ def sum_works(socks, n=1000):
 DATA, T_JOIN, WELCOME, LEAVE, ABORT, STATUS, PING, PONG = range(1, 9)
 OVERFLOW, RESEND, COLLISION, ECN, EDGE, ACK, RAW, LAST, SWITCHED, MCAST = \
     (1 << i for i in range(10))
+# the sum that a switch makes
+SUM = LAST | SWITCHED
 
 
 def header(kind, job, *, version=1, flags=0, epoch=0, seq=0, bitmap=1, bitmap1=0,
