@@ -51,6 +51,7 @@ bool atp_worker_push(struct atp_worker *w, struct atp_chunk *chunk)
 	if (!w->unsent)
 		w->unsent = chunk;
 	w->end += frags;
+	w->pending += chunk->elements;
 	return true;
 }
 
@@ -70,6 +71,18 @@ struct atp_chunk *atp_worker_pop(struct atp_worker *w)
 		w->tail = NULL;
 	chunk->next = NULL;
 	return chunk;
+}
+
+void atp_worker_put_back(struct atp_worker *w, struct atp_chunk *chunk)
+{
+	struct atp_chunk **link = &w->head;
+
+	while (*link && atp_before((*link)->first, chunk->first))
+		link = &(*link)->next;
+	chunk->next = *link;
+	*link = chunk;
+	if (!chunk->next)
+		w->tail = chunk;
 }
 
 bool atp_worker_next(const struct atp_worker *w, u32 *seq)
@@ -274,8 +287,10 @@ static void rx_result(struct atp_worker *w, u64 now, const struct atp_pkt *pkt)
 	if (pkt->flags & ATP_F_OVERFLOW)
 		chunk->overflow = true;
 	chunk->done++;
-	if (chunk->done == chunk->frags)
+	if (chunk->done == chunk->frags) {
+		w->pending -= chunk->elements;
 		w->stats.chunks++;
+	}
 
 	/* Its owner is the only one that may give the slot a new index, and
 	 * only once: all workers must use the same one (paper 3.6).

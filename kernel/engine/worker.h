@@ -102,6 +102,7 @@ struct atp_worker_stats {
  * @una: oldest fragment without parameter packet
  * @nxt: next fragment to be sent for the first time
  * @end: first fragment not pushed yet
+ * @pending: lanes of chunks that are not complete
  * @inflight: fragments sent, neither acked nor lost
  * @oldest: slot of the one in flight that was sent first, or ATP_NO_SLOT
  * @newest: slot of the one in flight that was sent last, or ATP_NO_SLOT
@@ -131,6 +132,7 @@ struct atp_worker {
 	u32	una;
 	u32	nxt;
 	u32	end;
+	u32	pending;
 	u32	inflight;
 	u32	oldest;
 	u32	newest;
@@ -160,6 +162,8 @@ bool atp_worker_push(struct atp_worker *w, struct atp_chunk *chunk);
 
 /* Take the oldest chunk if it is complete, else NULL. */
 struct atp_chunk *atp_worker_pop(struct atp_worker *w);
+/* Undo that, in the order of pushing: several may come back in any order. */
+void atp_worker_put_back(struct atp_worker *w, struct atp_chunk *chunk);
 bool atp_worker_readable(const struct atp_worker *w);
 
 /* The fragment that may be sent now: lost ones first, then new ones. */

@@ -331,6 +331,57 @@ TEST(chunks_in_a_row)
 	done();
 }
 
+/* Those that nobody could use come back, whatever is left in the queue. */
+TEST(put_back)
+{
+	struct atp_chunk *c[5];
+	u32 left, i, k;
+
+	for (left = 0; left <= 2; left++) {
+		start_at((u32)-3);
+		for (i = 0; i < 5; i++)
+			c[i] = push_frags(1);
+		EXPECT_EQ(w.pending, 5 * LANES);
+		send_all();
+		now += 100 * USEC;
+		for (i = 0; i < 4; i++)
+			EXPECT_EQ(answer((u32)-3 + i), ATP_OK);
+		EXPECT_EQ(w.pending, LANES);
+		for (k = 0; k < 4 - left; k++)
+			EXPECT_TRUE(atp_worker_pop(&w) == c[k]);
+		/* the second, the first, then the others */
+		atp_worker_put_back(&w, c[1]);
+		EXPECT_TRUE(atp_worker_readable(&w));
+		atp_worker_put_back(&w, c[0]);
+		for (k = 2; k < 4 - left; k++)
+			atp_worker_put_back(&w, c[k]);
+		EXPECT_EQ(answer(1), ATP_OK);
+		EXPECT_EQ(w.pending, 0);
+		push_frags(1);
+		for (i = 0; i < 5; i++) {
+			EXPECT_TRUE(atp_worker_pop(&w) == c[i]);
+			drop_chunk(c[i]);
+		}
+		EXPECT_TRUE(!atp_worker_pop(&w));
+		done();
+	}
+	/* into an empty queue: it is the newest as well */
+	start();
+	c[0] = push_frags(1);
+	send_all();
+	EXPECT_EQ(answer(0), ATP_OK);
+	EXPECT_TRUE(atp_worker_pop(&w) == c[0]);
+	atp_worker_put_back(&w, c[0]);
+	c[1] = push_frags(1);
+	send_all();
+	EXPECT_EQ(answer(1), ATP_OK);
+	for (i = 0; i < 2; i++) {
+		EXPECT_TRUE(atp_worker_pop(&w) == c[i]);
+		drop_chunk(c[i]);
+	}
+	done();
+}
+
 TEST(queue_of_half_the_sequence_space)
 {
 	struct atp_chunk a = { .elements = 0xffffffff, .dtype = ATP_INT32 };
