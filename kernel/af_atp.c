@@ -265,31 +265,32 @@ static __poll_t atp_poll(struct file *file, struct socket *sock,
 	struct atp_sock *as = atp_sk(sk);
 	u8 shutdown, state;
 	__poll_t mask = 0;
-	int wanted;
 
 	sock_poll_wait(file, sock, wait);
 
 	shutdown = READ_ONCE(sk->sk_shutdown);
 	state = READ_ONCE(sk->sk_state);
-	if (READ_ONCE(sk->sk_err))
+	if (READ_ONCE(sk->sk_err) ||
+	    !skb_queue_empty_lockless(&sk->sk_error_queue))
 		mask |= EPOLLERR;
 	if (state == TCP_CLOSE || shutdown == SHUTDOWN_MASK)
 		mask |= EPOLLHUP;
-	if (state == TCP_CLOSE)
-		mask |= EPOLLOUT | EPOLLWRNORM;
-	if (READ_ONCE(as->failed) || (shutdown & RCV_SHUTDOWN))
+	if (READ_ONCE(as->failed) || READ_ONCE(as->eof))
 		mask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
 	if (READ_ONCE(as->ready))
 		mask |= EPOLLIN | EPOLLRDNORM;
+	/* a push that fails at once does not wait either */
+	if (state == TCP_CLOSE || (shutdown & SEND_SHUTDOWN))
+		return mask | EPOLLOUT | EPOLLWRNORM;
 	if (state != TCP_ESTABLISHED)
 		return mask;
 
-	wanted = min_t(u32, READ_ONCE(as->wanted), READ_ONCE(sk->sk_sndbuf));
-	if (atp_sk_space(sk) < max(wanted, 1)) {
+	if (!atp_sk_writeable(sk)) {
 		sk_set_bit(SOCKWQ_ASYNC_NOSPACE, sk);
-		/* room may have come before the bit was seen */
-		smp_mb__after_atomic();
-		if (atp_sk_space(sk) < max(wanted, 1))
+		WRITE_ONCE(as->nospace, true);
+		/* room may have come before this was seen */
+		smp_mb();
+		if (!atp_sk_writeable(sk))
 			return mask;
 	}
 	return mask | EPOLLOUT | EPOLLWRNORM;
@@ -303,11 +304,12 @@ static int atp_shutdown(struct socket *sock, int how)
 	if (how < SHUT_RD || how > SHUT_RDWR)
 		return -EINVAL;
 	lock_sock(sk);
-	if (atp_sk(sk)->session.state != ATP_SESSION_JOINED)
-		err = -ENOTCONN;
+	/* the other half of one that has left its run already, too */
+	if (atp_sk(sk)->session.state == ATP_SESSION_JOINED ||
+	    sk->sk_shutdown & SEND_SHUTDOWN)
+		atp_sk_shutdown(sk, how + 1);
 	else
-		WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | (how + 1));
-	sk->sk_state_change(sk);
+		err = -ENOTCONN;
 	release_sock(sk);
 	return err;
 }
@@ -424,7 +426,7 @@ static const struct proto_ops atp_ops = {
 	.accept		= sock_no_accept,
 	.getname	= atp_getname,
 	.poll		= atp_poll,
-	.ioctl		= sock_no_ioctl,
+	.ioctl		= atp_ioctl,
 	.listen		= sock_no_listen,
 	.shutdown	= atp_shutdown,
 	.setsockopt	= atp_setsockopt,
@@ -452,6 +454,9 @@ static int atp_create(struct net *net, struct socket *sock, int protocol,
 	sock_init_data(sock, sk);
 	/* readers find the socket through its job under RCU */
 	sock_set_flag(sk, SOCK_RCU_FREE);
+	/* packets on their way out are no room of ours */
+	sock_set_flag(sk, SOCK_USE_WRITE_QUEUE);
+	sk->sk_write_space = atp_write_space;
 	sk->sk_destruct = atp_sk_destruct;
 	sk->sk_sndbuf = READ_ONCE(atp_wmem[1]);
 	sk->sk_rcvbuf = READ_ONCE(atp_rmem[1]);

@@ -162,6 +162,8 @@ struct atp_job {
  * @running: @worker is valid
  * @run: changes with every join
  * @ready: the oldest chunk is complete; read without lock
+ * @idle: every chunk that was pushed is complete; read without lock
+ * @eof: shut down, no result comes any more; read without lock
  * @failed: a run has ended by failure; read without lock
  * @frags: window slots of @worker, charged to the socket
  * @folded: statistics of @worker already in the counters
@@ -172,6 +174,7 @@ struct atp_job {
  * @deferred: ATP_DEFER_* bits, set while a user owns the socket
  * @dtype: data type of the next chunk
  * @wanted: bytes that the last refused sendmsg() needed; read without lock
+ * @nospace: somebody waits for room; poll sets it without lock
  * @dst: route to the PS
  */
 struct atp_sock {
@@ -185,6 +188,8 @@ struct atp_sock {
 	bool			running;
 	u32			run;
 	bool			ready;
+	bool			idle;
+	bool			eof;
 	bool			failed;
 	struct atp_frag		*frags;
 	struct atp_worker_stats	folded;
@@ -195,6 +200,7 @@ struct atp_sock {
 	unsigned long		deferred;
 	u8			dtype;
 	u32			wanted;
+	bool			nospace;
 	struct dst_cache	dst;
 };
 
@@ -254,17 +260,26 @@ int atp_sk_join(struct sock *sk, u32 job, u32 rank, bool nonblock);
 
 /* sendmsg.c */
 int atp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len);
-int atp_sk_space(const struct sock *sk);
+bool atp_sk_writeable(const struct sock *sk);
+void atp_write_space(struct sock *sk);
 void atp_chunk_put(struct sock *sk, struct atp_chunk *chunk);
 
 /* recvmsg.c */
 int atp_recvmsg(struct socket *sock, struct msghdr *msg, size_t len,
 		int flags);
 
+/* errqueue.c */
+void atp_errqueue_add(struct sock *sk);
+int atp_errqueue_recv(struct sock *sk, struct msghdr *msg);
+
+/* ioctl.c */
+int atp_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg);
+
 /* worker.c */
 void atp_sk_init(struct atp_sock *as);
 int atp_sk_start(struct sock *sk);
-void atp_sk_ready(struct sock *sk);
+void atp_sk_update(struct sock *sk);
+void atp_sk_shutdown(struct sock *sk, u8 how);
 void atp_sk_stop(struct sock *sk);
 void atp_sk_purge(struct sock *sk);
 void atp_sk_free_frags(struct sock *sk);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Pulling: one recvmsg() is the result of one chunk, in order of pushing.  The
- * copy is made without the socket lock, as in sendmsg.c.
+ * copy is made without the socket lock, as in sendmsg.c; until it has succeeded
+ * the chunk may have to go back.
  */
 #include <linux/uio.h>
 #include "atp.h"
@@ -9,12 +10,10 @@
 /* Also evaluated without the lock, so of single words only. */
 static bool atp_sk_may_pull(struct sock *sk)
 {
-	u8 shutdown = READ_ONCE(sk->sk_shutdown);
+	const struct atp_sock *as = atp_sk(sk);
 
-	return READ_ONCE(atp_sk(sk)->ready) ||
-	       READ_ONCE(sk->sk_state) != TCP_ESTABLISHED ||
-	       (shutdown & RCV_SHUTDOWN) ||
-	       ((shutdown & SEND_SHUTDOWN) && !READ_ONCE(sk->sk_wmem_queued));
+	return READ_ONCE(as->ready) || READ_ONCE(as->eof) ||
+	       READ_ONCE(sk->sk_state) != TCP_ESTABLISHED;
 }
 
 /* Sleep until there is a result or will be none.  Context: socket lock. */
@@ -44,9 +43,11 @@ static int atp_wait_result(struct sock *sk, long *timeo)
 }
 
 /* Take the oldest chunk, or look at it.  Return: chunk; NULL with @err for
- * none: 0 after shutdown.  Context: process, takes the socket lock.
+ * none: 0 after shutdown; @run is whose result it is.  Context: process, takes
+ * the socket lock.
  */
-static struct atp_chunk *atp_pull_begin(struct sock *sk, int flags, int *err)
+static struct atp_chunk *atp_pull_begin(struct sock *sk, int flags, u32 *run,
+					int *err)
 {
 	struct atp_sock *as = atp_sk(sk);
 	struct atp_chunk *chunk = NULL;
@@ -58,17 +59,18 @@ static struct atp_chunk *atp_pull_begin(struct sock *sk, int flags, int *err)
 	if (*err)
 		goto out;
 	if (as->ready) {
+		*run = as->run;
 		chunk = as->worker.head;
 		if (flags & MSG_PEEK)
 			container_of(chunk, struct atp_push, chunk)->users++;
 		else
 			atp_worker_pop(&as->worker);
-		atp_sk_ready(sk);
+		atp_sk_update(sk);
 		goto out;
 	}
 	/* the run has ended, or nothing was ever joined, or shutdown */
 	*err = sock_error(sk);
-	if (!*err)
+	if (!*err && !as->eof)
 		*err = atp_sk_errno(sk);
 out:
 	release_sock(sk);
@@ -83,32 +85,61 @@ static void atp_pull_end(struct sock *sk, struct atp_chunk *chunk)
 	release_sock(sk);
 }
 
+/* Nobody has got it: the next recvmsg() may, if its run is still there. */
+static void atp_pull_undo(struct sock *sk, struct atp_chunk *chunk, u32 run)
+{
+	struct atp_sock *as = atp_sk(sk);
+
+	lock_sock(sk);
+	if (!as->running || as->run != run) {
+		atp_chunk_put(sk, chunk);
+		sk->sk_write_space(sk);
+	} else {
+		atp_worker_put_back(&as->worker, chunk);
+		atp_sk_update(sk);
+		if (as->ready)
+			sk->sk_data_ready(sk);
+	}
+	release_sock(sk);
+}
+
+/* Return: bytes copied or a negative errno. */
+static int atp_pull_copy(const struct atp_chunk *chunk, struct msghdr *msg,
+			 size_t len, int flags)
+{
+	size_t size = (size_t)chunk->elements * 4;
+	size_t copy = min(len, size);
+
+	if (chunk->overflow)
+		return -EOVERFLOW;
+	if (copy_to_iter(chunk->data, copy, &msg->msg_iter) != copy)
+		return -EFAULT;
+	msg->msg_flags |= MSG_EOR;
+	if (copy == size)
+		return copy;
+	msg->msg_flags |= MSG_TRUNC;
+	return flags & MSG_TRUNC ? size : copy;
+}
+
 int atp_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
 {
 	struct sock *sk = sock->sk;
 	struct atp_chunk *chunk;
-	size_t size, copy;
 	int err;
+	u32 run;
 
-	if (flags & (MSG_OOB | MSG_ERRQUEUE))
+	if (flags & MSG_OOB)
 		return -EOPNOTSUPP;
+	if (flags & MSG_ERRQUEUE)
+		return atp_errqueue_recv(sk, msg);
 
-	chunk = atp_pull_begin(sk, flags, &err);
+	chunk = atp_pull_begin(sk, flags, &run, &err);
 	if (!chunk)
 		return err;
-	size = (size_t)chunk->elements * 4;
-	copy = min(len, size);
-	err = copy;
-	if (chunk->overflow)
-		err = -EOVERFLOW;
-	else if (copy_to_iter(chunk->data, copy, &msg->msg_iter) != copy)
-		err = -EFAULT;
-	if (copy < size) {
-		msg->msg_flags |= MSG_TRUNC;
-		if (err >= 0 && (flags & MSG_TRUNC))
-			err = size;
-	}
-	msg->msg_flags |= MSG_EOR;
-	atp_pull_end(sk, chunk);
+	err = atp_pull_copy(chunk, msg, len, flags);
+	if (err == -EFAULT && !(flags & MSG_PEEK))
+		atp_pull_undo(sk, chunk, run);
+	else
+		atp_pull_end(sk, chunk);
 	return err;
 }

@@ -18,9 +18,46 @@ static u32 atp_chunk_cost(u32 len)
 }
 
 /* Bytes that may still be pushed.  Context: any, without lock it is a hint. */
-int atp_sk_space(const struct sock *sk)
+static int atp_sk_space(const struct sock *sk)
 {
 	return READ_ONCE(sk->sk_sndbuf) - READ_ONCE(sk->sk_wmem_queued);
+}
+
+/* Room for what was refused last, or for any byte?  What can never fit is
+ * refused again at once, so that needs no room.  Context: as above.
+ */
+bool atp_sk_writeable(const struct sock *sk)
+{
+	u32 wanted = READ_ONCE(atp_sk(sk)->wanted);
+
+	if (wanted > READ_ONCE(sk->sk_sndbuf))
+		return true;
+	return atp_sk_space(sk) >= (int)max(wanted, 1U);
+}
+
+/* There is more room, or another send buffer: wake who waits for that.  Each
+ * looks whether it is enough and says again that it waits.  Context: socket
+ * lock.
+ */
+void atp_write_space(struct sock *sk)
+{
+	struct atp_sock *as = atp_sk(sk);
+	struct socket_wq *wq;
+
+	sock_owned_by_me(sk);
+
+	/* room before @nospace, atp_poll() has them the other way round */
+	smp_mb();
+	if (!READ_ONCE(as->nospace))
+		return;
+	WRITE_ONCE(as->nospace, false);
+	rcu_read_lock();
+	wq = rcu_dereference(sk->sk_wq);
+	if (skwq_has_sleeper(wq))
+		wake_up_interruptible_poll(&wq->wait, EPOLLOUT | EPOLLWRNORM);
+	if (atp_sk_writeable(sk))
+		sk_wake_async(sk, SOCK_WAKE_SPACE, POLL_OUT);
+	rcu_read_unlock();
 }
 
 /* Context: socket lock. */
@@ -65,12 +102,25 @@ void atp_chunk_put(struct sock *sk, struct atp_chunk *chunk)
 	atp_push_free(push);
 }
 
+/* Only pulling makes room once all results are there.  If this descriptor is
+ * the only one, of a process with one thread, nobody is left to pull while it
+ * sleeps.  Also evaluated without the lock.
+ */
+static bool atp_sk_sleeps_for_ever(const struct sock *sk)
+{
+	const struct file *file = sk->sk_socket->file;
+
+	return READ_ONCE(atp_sk(sk)->idle) && file && file_count(file) == 1;
+}
+
 /* Also evaluated without the lock, so of single words only. */
 static bool atp_sk_may_push(struct sock *sk, u32 cost)
 {
 	return atp_sk_space(sk) >= (int)cost ||
+	       cost > READ_ONCE(sk->sk_sndbuf) ||
 	       READ_ONCE(sk->sk_state) != TCP_ESTABLISHED ||
-	       (READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN);
+	       (READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN) ||
+	       atp_sk_sleeps_for_ever(sk);
 }
 
 /* Sleep until a chunk of this cost fits.  Context: socket lock. */
@@ -81,10 +131,11 @@ static int atp_wait_space(struct sock *sk, u32 cost, long *timeo)
 
 	if (atp_sk_may_push(sk, cost))
 		return 0;
-	WRITE_ONCE(atp_sk(sk)->wanted, cost);
 	sk_set_bit(SOCKWQ_ASYNC_NOSPACE, sk);
 	add_wait_queue(sk_sleep(sk), &wait);
 	while (!atp_sk_may_push(sk, cost)) {
+		WRITE_ONCE(atp_sk(sk)->wanted, cost);
+		WRITE_ONCE(atp_sk(sk)->nospace, true);
 		if (!*timeo) {
 			err = -EAGAIN;
 			break;
@@ -93,7 +144,6 @@ static int atp_wait_space(struct sock *sk, u32 cost, long *timeo)
 			err = sock_intr_errno(*timeo);
 			break;
 		}
-		set_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
 		sk_wait_event(sk, timeo, atp_sk_may_push(sk, cost), &wait);
 	}
 	remove_wait_queue(sk_sleep(sk), &wait);
@@ -124,16 +174,21 @@ static int atp_push_begin(struct sock *sk, u32 cost, bool nonblock, u32 *run,
 
 	lock_sock(sk);
 	timeo = sock_sndtimeo(sk, nonblock);
-	err = -EMSGSIZE;
-	if (cost > sk->sk_sndbuf)
-		goto out;
 	err = atp_wait_space(sk, cost, &timeo);
 	if (err)
 		goto out;
-	WRITE_ONCE(as->wanted, 0);
 	err = atp_push_error(sk);
 	if (err)
 		goto out;
+	err = -EMSGSIZE;
+	if (cost > sk->sk_sndbuf)
+		goto out;
+	err = -EAGAIN;
+	if (atp_sk_space(sk) < (int)cost) {
+		WRITE_ONCE(as->wanted, cost);
+		goto out;
+	}
+	WRITE_ONCE(as->wanted, 0);
 	err = -ENOBUFS;
 	if (!sk_wmem_schedule(sk, cost))
 		goto out;
@@ -158,10 +213,13 @@ static int atp_push_end(struct sock *sk, struct atp_push *push, u32 run)
 		err = -ECONNRESET;
 	if (!err && !atp_worker_push(&atp_sk(sk)->worker, &push->chunk))
 		err = -ENOBUFS;
-	if (err)
+	if (err) {
 		atp_chunk_put(sk, &push->chunk);
-	else
+		sk->sk_write_space(sk);
+	} else {
+		atp_sk_update(sk);
 		atp_sk_push(sk);
+	}
 	release_sock(sk);
 	return err;
 }

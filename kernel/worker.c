@@ -260,6 +260,7 @@ void atp_sk_fail(struct sock *sk, u32 reason, u32 ranks)
 	as->session.ranks = ranks;
 	WRITE_ONCE(sk->sk_state, TCP_CLOSE);
 	WRITE_ONCE(sk->sk_err, -atp_reason_errno(reason));
+	atp_errqueue_add(sk);
 	sk_error_report(sk);
 	sk->sk_state_change(sk);
 	atp_event(sock_net(sk), ATP_EVENT_FAILED, as->job->params.job,
@@ -267,25 +268,69 @@ void atp_sk_fail(struct sock *sk, u32 reason, u32 ranks)
 		  as->running ? as->worker.una : 0, as->rank, GFP_ATOMIC);
 }
 
-/* Keep what is read without the lock.  Return: whether there is a result now
- * and was none before.  Context: socket lock.
- */
-static bool atp_sk_update(struct atp_sock *as)
+/* Nobody wants the results: they go as they come, in order. */
+static void atp_sk_discard(struct sock *sk)
 {
-	bool ready = as->running && atp_worker_readable(&as->worker);
-	bool before = as->ready;
+	struct atp_sock *as = atp_sk(sk);
+	struct atp_chunk *chunk;
 
-	WRITE_ONCE(as->ready, ready);
-	return ready && !before;
+	if (!as->running)
+		return;
+	while ((chunk = atp_worker_pop(&as->worker)))
+		atp_chunk_put(sk, chunk);
+	sk->sk_write_space(sk);
 }
 
-/* A chunk was completed, pulled or purged.  Context: socket lock. */
-void atp_sk_ready(struct sock *sk)
+/* Nothing is pushed any more, and nobody needs a fragment of what was. */
+static void atp_sk_leave(struct sock *sk)
 {
+	struct atp_sock *as = atp_sk(sk);
+
+	atp_sk_send_ctl(as, ATP_TYPE_LEAVE);
+	atp_sk_fold(as);
+	as->session.state = ATP_SESSION_IDLE;
+	WRITE_ONCE(sk->sk_state, TCP_CLOSE);
+	sk->sk_state_change(sk);
+}
+
+/* Keep what is read without the lock: chunks were pushed, completed, pulled or
+ * purged, or the socket was shut down.  Who waits for a result is woken by the
+ * caller.  Context: socket lock.
+ */
+void atp_sk_update(struct sock *sk)
+{
+	struct atp_sock *as = atp_sk(sk);
+	bool ready, idle, eof;
+
 	sock_owned_by_me(sk);
 
-	if (atp_sk_update(atp_sk(sk)))
-		sk->sk_data_ready(sk);
+	if (sk->sk_shutdown & RCV_SHUTDOWN)
+		atp_sk_discard(sk);
+	ready = as->running && atp_worker_readable(&as->worker);
+	idle = as->running && !as->worker.pending;
+	eof = sk->sk_shutdown & RCV_SHUTDOWN ||
+	      (sk->sk_shutdown & SEND_SHUTDOWN &&
+	       !(as->running && as->worker.head));
+	WRITE_ONCE(as->ready, ready);
+	if (idle != as->idle || eof != as->eof) {
+		WRITE_ONCE(as->idle, idle);
+		WRITE_ONCE(as->eof, eof);
+		/* who pulls gets the end, who pushes may sleep in vain */
+		if (eof || (idle && READ_ONCE(as->nospace)))
+			sk->sk_state_change(sk);
+	}
+	if (idle && sk->sk_shutdown & SEND_SHUTDOWN &&
+	    as->session.state == ATP_SESSION_JOINED)
+		atp_sk_leave(sk);
+}
+
+/* Context: socket lock, joined. */
+void atp_sk_shutdown(struct sock *sk, u8 how)
+{
+	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | how);
+	atp_sk_update(sk);
+	/* who sleeps in a push or a pull, who polls */
+	sk->sk_state_change(sk);
 }
 
 /* All workers are there.  Context: socket lock. */
@@ -306,15 +351,21 @@ static enum atp_drop atp_sk_data(struct sock *sk, const struct atp_pkt *pkt,
 {
 	struct atp_sock *as = atp_sk(sk);
 	enum atp_drop reason;
-	u64 marks;
+	u64 chunks, marks;
 
 	if (!as->running || as->session.state != ATP_SESSION_JOINED)
 		return ATP_DROP_STATE;
+	chunks = as->worker.stats.chunks;
 	marks = as->worker.stats.ecn;
 	reason = atp_worker_rx(&as->worker, now, pkt);
 	if (as->worker.stats.ecn != marks)
 		trace_atp_ecn(sock_net(sk), pkt->job, pkt->epoch, pkt->seq);
-	atp_sk_ready(sk);
+	if (as->worker.stats.chunks != chunks) {
+		atp_sk_update(sk);
+		/* an edge for every chunk, even if there are unpulled ones */
+		if (as->ready)
+			sk->sk_data_ready(sk);
+	}
 	/* from the backlog, the end of which is release_cb, or in a batch */
 	if (sock_owned_by_user(sk))
 		set_bit(ATP_DEFER_PUSH, &as->deferred);
@@ -445,7 +496,9 @@ int atp_sk_start(struct sock *sk)
 	WRITE_ONCE(as->wanted, 0);
 	WRITE_ONCE(as->failed, false);
 	WRITE_ONCE(sk->sk_err, 0);
+	skb_queue_purge(&sk->sk_error_queue);
 	WRITE_ONCE(sk->sk_shutdown, 0);
+	atp_sk_update(sk);
 	WRITE_ONCE(sk->sk_state, TCP_SYN_SENT);
 	atp_session_init(&as->session, &job->params, as->rank);
 	atp_session_join(&as->session, ktime_get_ns(), get_random_u32());
@@ -469,7 +522,7 @@ void atp_sk_purge(struct sock *sk)
 	}
 	as->worker.tail = NULL;
 	as->running = false;
-	atp_sk_ready(sk);
+	atp_sk_update(sk);
 }
 
 /* The last use of the socket is over.  Context: process, no lock. */
@@ -498,7 +551,9 @@ void atp_sk_stop(struct sock *sk)
 	dst_cache_destroy(&as->dst);
 }
 
-/* Error of a socket that has no run (any more), or 0. */
+/* Error of a socket that has no run (any more), or 0.  One that was shut down
+ * for pushing has left its run in peace.
+ */
 int atp_sk_errno(const struct sock *sk)
 {
 	const struct atp_sock *as = atp_sk(sk);
@@ -509,7 +564,7 @@ int atp_sk_errno(const struct sock *sk)
 	case ATP_SESSION_JOINED:
 		return 0;
 	default:
-		return -ENOTCONN;
+		return sk->sk_shutdown & SEND_SHUTDOWN ? -EPIPE : -ENOTCONN;
 	}
 }
 

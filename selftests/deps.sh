@@ -31,7 +31,7 @@ packages=(
 )
 # The checks.
 if [ "$what" = check ]; then
-	packages+=(git perl sparse shellcheck yamllint mandoc)
+	packages+=(git perl sparse shellcheck yamllint mandoc liburing-dev)
 fi
 # A kernel with type information.
 if [ "$what" = source ]; then

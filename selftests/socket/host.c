@@ -3,6 +3,7 @@
 #include <net/if.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include "host.h"
@@ -203,6 +204,14 @@ void join_all(int *fds, uint32_t workers)
 	connect_all(fds, workers);
 }
 
+/* A job of two ranks in a namespace of their own */
+void join_pair(int *fds, const char *more)
+{
+	host_net();
+	job_add(2, more);
+	join_all(fds, 2);
+}
+
 struct atp_info info_of(int fd)
 {
 	struct atp_info info = {};
@@ -290,6 +299,17 @@ void pull(int fd, void *lanes, size_t bytes)
 	ASSERT_EQ(recv(fd, lanes, bytes, 0), bytes);
 }
 
+/* Push until that would wait; all of one size.  Return: how many. */
+int fill(int fd, const void *bytes, size_t len)
+{
+	int n = 0;
+
+	while (send(fd, bytes, len, MSG_DONTWAIT) == (ssize_t)len)
+		n++;
+	EXPECT_EQ(errno, EAGAIN);
+	return n;
+}
+
 /* One chunk of int32 through all ranks, which have nothing in flight. */
 void sum_works(int *fds, uint32_t workers)
 {
@@ -328,15 +348,90 @@ void wait_asleep(pid_t tid)
 	} while (state != 'S');
 }
 
+/* Of a thread that has ended the kernel may still hold something. */
+void wait_single_thread(void)
+{
+	unsigned int tries = 0;
+	struct stat st;
+
+	do {
+		may_wait(&tries, "one thread");
+		ASSERT_EQ(stat("/proc/self/task", &st), 0);
+	} while (st.st_nlink > 3);
+}
+
+static void *push_thread(void *arg)
+{
+	struct call *c = arg;
+
+	__atomic_store_n(&c->tid, syscall(SYS_gettid), __ATOMIC_RELEASE);
+	c->ret = send(c->fd, c->bytes, c->len, MSG_NOSIGNAL);
+	if (c->ret < 0)
+		c->ret = -errno;
+	return NULL;
+}
+
+static void *pull_thread(void *arg)
+{
+	struct call *c = arg;
+
+	__atomic_store_n(&c->tid, syscall(SYS_gettid), __ATOMIC_RELEASE);
+	c->ret = recv(c->fd, c->bytes, c->len, 0);
+	if (c->ret < 0)
+		c->ret = -errno;
+	return NULL;
+}
+
+static void start_call(struct call *c, void *(*thread)(void *), int fd,
+		       void *bytes, size_t len)
+{
+	*c = (struct call){ .fd = fd, .bytes = bytes, .len = len };
+	ASSERT_EQ(pthread_create(&c->thread, NULL, thread, c), 0);
+	while (!__atomic_load_n(&c->tid, __ATOMIC_ACQUIRE))
+		sched_yield();
+	wait_asleep(c->tid);
+}
+
+void start_push(struct call *c, int fd, void *bytes, size_t len)
+{
+	start_call(c, push_thread, fd, bytes, len);
+}
+
+void start_pull(struct call *c, int fd, void *bytes, size_t len)
+{
+	start_call(c, pull_thread, fd, bytes, len);
+}
+
+ssize_t end_call(struct call *c)
+{
+	ASSERT_EQ(pthread_join(c->thread, NULL), 0);
+	return c->ret;
+}
+
+static unsigned int handled;
+
+/* Return when the signal was handled; the call may sleep again by then. */
+void signal_asleep(const struct call *c, int sig)
+{
+	unsigned int tries = 0;
+	unsigned int before = __atomic_load_n(&handled, __ATOMIC_ACQUIRE);
+
+	wait_asleep(c->tid);
+	ASSERT_EQ(pthread_kill(c->thread, sig), 0);
+	while (__atomic_load_n(&handled, __ATOMIC_ACQUIRE) == before)
+		may_wait(&tries, "handled");
+}
+
 static void on_signal(int sig)
 {
 	(void)sig;
+	__atomic_add_fetch(&handled, 1, __ATOMIC_RELEASE);
 }
 
 /* So that it interrupts a system call and does no harm. */
-void catch_signal(int sig)
+void catch_signal(int sig, int flags)
 {
-	struct sigaction sa = { .sa_handler = on_signal };
+	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = flags };
 
 	ASSERT_EQ(sigaction(sig, &sa, NULL), 0);
 }

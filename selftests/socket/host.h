@@ -50,6 +50,7 @@ int do_connect(int fd, uint32_t job, uint32_t rank);
 int do_join(int fd, uint32_t job, uint32_t rank);
 void connect_all(int *fds, uint32_t workers);
 void join_all(int *fds, uint32_t workers);
+void join_pair(int *fds, const char *more);
 
 struct atp_info info_of(int fd);
 int error_of(int fd);
@@ -61,10 +62,36 @@ void set_dtype(int fd, int dtype);
 void set_timeout(int fd, int option, unsigned int ms);
 void set_sndbuf(int fd, int bytes);
 
+/**
+ * struct call - a push or a pull in a thread of its own
+ * @thread: that
+ * @tid: its number, once it runs
+ * @fd: socket
+ * @bytes: chunk or result
+ * @len: of it
+ * @ret: bytes, or a negative errno
+ */
+struct call {
+	pthread_t thread;
+	pid_t tid;
+	int fd;
+	void *bytes;
+	size_t len;
+	ssize_t ret;
+};
+
+/* Return when it sleeps */
+void start_push(struct call *c, int fd, void *bytes, size_t len);
+void start_pull(struct call *c, int fd, void *bytes, size_t len);
+void signal_asleep(const struct call *c, int sig);
+ssize_t end_call(struct call *c);
+
 void push(int fd, const void *lanes, size_t bytes);
 void pull(int fd, void *lanes, size_t bytes);
+int fill(int fd, const void *bytes, size_t len);
 void sum_works(int *fds, uint32_t workers);
 void wait_asleep(pid_t tid);
-void catch_signal(int sig);
+void wait_single_thread(void);
+void catch_signal(int sig, int flags);
 
 #endif /* _ATP_SELFTESTS_SOCKET_HOST_H */

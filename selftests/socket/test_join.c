@@ -548,7 +548,7 @@ TEST(signal_ends_connect)
 	job_add(2, "");
 	fds[0] = new_socket(0);
 	fds[1] = new_socket(0);
-	catch_signal(SIGUSR1);
+	catch_signal(SIGUSR1, 0);
 	ASSERT_EQ(pthread_create(&thread, NULL, signal_thread, &self), 0);
 	EXPECT_ERRNO(do_connect(fds[0], JOB, 0), EINTR);
 	pthread_join(thread, NULL);

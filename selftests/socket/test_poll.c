@@ -98,6 +98,91 @@ TEST(edge_misses_nothing)
 	}
 }
 
+/* Each result is an edge, even while one is there that nobody has pulled. */
+TEST(edge_of_every_result)
+{
+	int fds[2], ep, i;
+	int32_t lane;
+
+	host_net();
+	job_add(2, "");
+	join_all(fds, 2);
+	ep = watch(fds[0], EPOLLIN | EPOLLET);
+	for (i = 0; i < 5; i++) {
+		one_chunk(fds, i);
+		EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLIN);
+		EXPECT_EQ(seen(ep, 0), 0);
+	}
+	for (i = 0; i < 5; i++)
+		pull(fds[0], &lane, 4);
+}
+
+/* No edge of room before what was refused would fit. */
+TEST(edge_of_enough_room)
+{
+	static char large[60000], bytes[8192];
+	int fds[2], ep, n, i;
+
+	host_net();
+	job_add(2, "");
+	join_all(fds, 2);
+	set_sndbuf(fds[0], 32768);
+	ep = watch(fds[0], EPOLLOUT | EPOLLET);
+	EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLOUT);
+	n = fill(fds[0], bytes, sizeof(bytes));
+	EXPECT_ERRNO(send(fds[0], large, sizeof(large), MSG_DONTWAIT), EAGAIN);
+	for (i = 0; i < n; i++)
+		push(fds[1], bytes, sizeof(bytes));
+	for (i = 0; i < n; i++) {
+		EXPECT_EQ(seen(ep, 0), 0);
+		pull(fds[1], bytes, sizeof(bytes));
+		pull(fds[0], bytes, sizeof(bytes));
+	}
+	EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLOUT);
+	EXPECT_EQ(send(fds[0], large, sizeof(large), MSG_DONTWAIT),
+		  sizeof(large));
+}
+
+/* Another send buffer is more room, or less to ask for. */
+TEST(edge_of_another_sndbuf)
+{
+	static char large[60000];
+	int fds[2], ep;
+
+	host_net();
+	job_add(2, "");
+	join_all(fds, 2);
+	set_sndbuf(fds[0], 32768);
+	ep = watch(fds[0], EPOLLOUT | EPOLLET);
+	EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLOUT);
+	push(fds[0], large, sizeof(large));
+	EXPECT_ERRNO(send(fds[0], large, sizeof(large), MSG_DONTWAIT), EAGAIN);
+	EXPECT_EQ(seen(ep, 0), 0);
+	set_sndbuf(fds[0], 65536);
+	EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLOUT);
+	EXPECT_EQ(send(fds[0], large, sizeof(large), MSG_DONTWAIT),
+		  sizeof(large));
+}
+
+TEST(edge_of_the_end)
+{
+	int fds[2], ep;
+	int32_t lane;
+
+	host_net();
+	job_add(2, "");
+	join_all(fds, 2);
+	ep = watch(fds[0], EPOLLIN | EPOLLRDHUP | EPOLLET);
+	one_chunk(fds, 1);
+	EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLIN);
+	ASSERT_EQ(shutdown(fds[0], SHUT_WR), 0);
+	seen(ep, 0);
+	/* the last result was pulled: that is the end */
+	pull(fds[0], &lane, 4);
+	EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLIN | EPOLLRDHUP | EPOLLHUP);
+	EXPECT_EQ(recv(fds[0], &lane, 4, 0), 0);
+}
+
 TEST(edge_of_room)
 {
 	char bytes[8192] = {};
@@ -155,6 +240,9 @@ TEST(end_of_a_run)
 	EXPECT_EQ(seen(ep, LIMIT_MS), all);
 	EXPECT_EQ(seen(et, LIMIT_MS), EPOLLIN | EPOLLERR | EPOLLHUP);
 	EXPECT_EQ(error_of(fds[0]), EIDRM);
+	/* there is more to be read about it, see test_errqueue.c */
+	EXPECT_EQ(seen(ep, 0), all);
+	EXPECT_EQ(recv(fds[0], NULL, 0, MSG_ERRQUEUE), 0);
 	/* told once as an error, the end stays the end */
 	EXPECT_EQ(seen(ep, 0), all & ~EPOLLERR);
 }

@@ -59,10 +59,16 @@ struct atp_join {
 				 */
 #define ATP_INFO	3	/* get: struct atp_info */
 
+/* Control message at level SOL_ATP, from recvmsg(MSG_ERRQUEUE): struct
+ * sock_extended_err of linux/errqueue.h, and struct atp_error behind it
+ */
+#define ATP_RECVERR	4
+
 /**
  * enum atp_state - state of a worker socket
  * @ATP_UNBOUND: no job yet
- * @ATP_BOUND: bind() was called
+ * @ATP_BOUND: has a rank and takes no part in a run: bind() was called, or
+ *	shutdown() has ended its part
  * @ATP_JOINING: waiting for the other workers
  * @ATP_JOINED: tensors can be pushed and pulled
  * @ATP_FAILED: the run has ended, atp_info.reason says why
@@ -132,6 +138,32 @@ struct atp_info {
 	__u64	raw;
 	__u64	duplicates;
 	__u64	chunks;
+};
+
+/**
+ * struct atp_error - how a run ended, in the control message %ATP_RECVERR
+ * @job: job ID
+ * @rank: own rank
+ * @epoch: run; zero if it never began
+ * @reason: enum atp_reason
+ * @ranks: bit per rank: who is to blame
+ * @sequence: oldest fragment without a result
+ * @missing: bit per rank: who the PS still waited for at @sequence, as far as
+ *	it had said
+ * @reserved: zero
+ *
+ * The struct sock_extended_err before it has the errno, %SO_EE_ORIGIN_LOCAL,
+ * @reason in ee_code, @ranks in ee_info and @sequence in ee_data.
+ */
+struct atp_error {
+	__u32	job;
+	__u32	rank;
+	__u32	epoch;
+	__u32	reason;
+	__u32	ranks;
+	__u32	sequence;
+	__u32	missing;
+	__u32	reserved;
 };
 
 #endif /* _UAPI_LINUX_ATP_H */

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Memory that takes its time. */
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include "host.h"
+#include "slow.h"
+
+void slow_page(struct slow *slow)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = {
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+
+	slow->size = sysconf(_SC_PAGESIZE);
+	slow->fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+	ASSERT_GE(slow->fd, 0);
+	ASSERT_EQ(ioctl(slow->fd, UFFDIO_API, &api), 0);
+	slow->page = mmap(NULL, slow->size, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_TRUE(slow->page != MAP_FAILED);
+	reg.range.start = (uintptr_t)slow->page;
+	reg.range.len = slow->size;
+	ASSERT_EQ(ioctl(slow->fd, UFFDIO_REGISTER, &reg), 0);
+}
+
+void slow_wait(struct slow *slow)
+{
+	struct uffd_msg msg;
+
+	ASSERT_EQ(read(slow->fd, &msg, sizeof(msg)), sizeof(msg));
+	ASSERT_EQ(msg.event, UFFD_EVENT_PAGEFAULT);
+}
+
+void slow_fill(struct slow *slow, const void *bytes, size_t len)
+{
+	char *full = calloc(1, slow->size);
+	struct uffdio_copy copy = {
+		.dst = (uintptr_t)slow->page,
+		.src = (uintptr_t)full,
+		.len = slow->size,
+	};
+
+	memcpy(full, bytes, len);
+	ASSERT_EQ(ioctl(slow->fd, UFFDIO_COPY, &copy), 0);
+	free(full);
+}
+
+void slow_unmap(struct slow *slow)
+{
+	ASSERT_EQ(munmap(slow->page, slow->size), 0);
+	/* wakes who waits, to find nothing there */
+	close(slow->fd);
+}

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Ending by oneself: shutdown() of each half, close() at any moment. */
+#include "host.h"
+#include "slow.h"
+
+TEST(refused)
+{
+	int fds[2];
+
+	host_net();
+	job_add(2, "");
+	fds[0] = new_socket(0);
+	EXPECT_ERRNO(shutdown(fds[0], SHUT_WR), ENOTCONN);
+	fds[1] = new_socket(0);
+	connect_all(fds, 2);
+	EXPECT_ERRNO(shutdown(fds[0], 3), EINVAL);
+	EXPECT_ERRNO(shutdown(fds[0], -1), EINVAL);
+	sum_works(fds, 2);
+}
+
+/* No more pushes; the results of those before still come, then the end. */
+TEST(write_half)
+{
+	int32_t lanes[5000] = {}, lane = 1;
+	int fds[2], i;
+
+	join_pair(fds, "");
+	for (i = 0; i < 2; i++)
+		set_dtype(fds[i], ATP_INT32);
+	lanes[4999] = 5;
+	push(fds[0], lanes, sizeof(lanes));
+	push(fds[0], &lane, 4);
+	ASSERT_EQ(shutdown(fds[0], SHUT_WR), 0);
+	EXPECT_ERRNO(send(fds[0], &lane, 4, MSG_NOSIGNAL), EPIPE);
+	/* a push that fails does not wait; nothing to pull yet */
+	EXPECT_EQ(events_of(fds[0], 0), POLLOUT);
+	EXPECT_ERRNO(recv(fds[0], &lane, 4, MSG_DONTWAIT), EAGAIN);
+	EXPECT_EQ(info_of(fds[0]).state, ATP_JOINED);
+
+	push(fds[1], lanes, sizeof(lanes));
+	push(fds[1], &lane, 4);
+	pull(fds[0], lanes, sizeof(lanes));
+	EXPECT_EQ(lanes[4999], 10);
+	wait_events(fds[0], POLLIN);
+	EXPECT_FALSE(events_of(fds[0], 0) & POLLRDHUP);
+	pull(fds[0], &lane, 4);
+	EXPECT_EQ(lane, 2);
+	EXPECT_TRUE(events_of(fds[0], 0) & POLLIN);
+	EXPECT_TRUE(events_of(fds[0], 0) & POLLRDHUP);
+	for (i = 0; i < 3; i++)
+		EXPECT_EQ(recv(fds[0], &lane, 4, 0), 0);
+	EXPECT_ERRNO(send(fds[0], &lane, 4, MSG_NOSIGNAL), EPIPE);
+	EXPECT_EQ(error_of(fds[0]), 0);
+	pull(fds[1], lanes, sizeof(lanes));
+	pull(fds[1], &lane, 4);
+	EXPECT_EQ(lane, 2);
+}
+
+/* The others learn that it will push no more when they need it. */
+TEST(write_half_is_leaving)
+{
+	uint32_t lane = 0;
+	int fds[3], i;
+
+	host_net();
+	job_add(3, "");
+	join_all(fds, 3);
+	for (i = 0; i < 3; i++)
+		push(fds[i], &lane, 4);
+	ASSERT_EQ(shutdown(fds[2], SHUT_WR), 0);
+	for (i = 0; i < 3; i++)
+		pull(fds[i], &lane, 4);
+	wait_state(fds[2], ATP_BOUND);
+	EXPECT_EQ(info_of(fds[0]).state, ATP_JOINED);
+	push(fds[0], &lane, 4);
+	for (i = 0; i < 2; i++) {
+		EXPECT_ERRNO(recv(fds[i], &lane, 4, 0), ECONNRESET);
+		EXPECT_EQ(info_of(fds[i]).reason, ATP_REASON_LEFT);
+		EXPECT_EQ(info_of(fds[i]).ranks, 1 << 2);
+	}
+	/* it has left in peace, and all can join the next run */
+	EXPECT_EQ(error_of(fds[2]), 0);
+	EXPECT_EQ(recv(fds[2], &lane, 4, 0), 0);
+	connect_all(fds, 3);
+	sum_works(fds, 3);
+}
+
+/* All have shut down: the run has ended, and nobody failed. */
+TEST(write_half_of_all)
+{
+	uint32_t lane = 0;
+	int fds[2], i;
+
+	join_pair(fds, "");
+	for (i = 0; i < 2; i++) {
+		push(fds[i], &lane, 4);
+		ASSERT_EQ(shutdown(fds[i], SHUT_WR), 0);
+	}
+	for (i = 0; i < 2; i++) {
+		pull(fds[i], &lane, 4);
+		EXPECT_EQ(recv(fds[i], &lane, 4, 0), 0);
+		wait_state(fds[i], ATP_BOUND);
+	}
+	host_must("until %s -j job show %u | grep -q '\"running\":false'; do :; done",
+		  ATP_TOOL, JOB);
+	EXPECT_EQ(atp("-j -s job show %u | grep -q '\"aborts\":0'", JOB), 0);
+}
+
+/* Results are thrown away, which makes room; pushing goes on. */
+TEST(read_half)
+{
+	char bytes[8192] = {};
+	int32_t lane = 0;
+	int fds[2], i;
+
+	join_pair(fds, "");
+	set_sndbuf(fds[0], 32768);
+	push(fds[0], &lane, 4);
+	push(fds[1], &lane, 4);
+	wait_events(fds[0], POLLIN);
+	ASSERT_EQ(shutdown(fds[0], SHUT_RD), 0);
+	EXPECT_EQ(recv(fds[0], &lane, 4, 0), 0);
+	EXPECT_EQ(recv(fds[0], &lane, 4, MSG_PEEK), 0);
+	EXPECT_EQ(events_of(fds[0], 0), POLLIN | POLLRDHUP | POLLOUT);
+	pull(fds[1], &lane, 4);
+	for (i = 0; i < 50; i++) {
+		push(fds[0], bytes, sizeof(bytes));
+		push(fds[1], bytes, sizeof(bytes));
+		pull(fds[1], bytes, sizeof(bytes));
+	}
+	EXPECT_EQ(recv(fds[0], &lane, 4, 0), 0);
+	EXPECT_EQ(info_of(fds[0]).state, ATP_JOINED);
+	/* the next run has both halves */
+	close(fds[1]);
+	push(fds[0], &lane, 4);
+	wait_state(fds[0], ATP_FAILED);
+	fds[1] = new_socket(0);
+	connect_all(fds, 2);
+	sum_works(fds, 2);
+}
+
+TEST(both_halves)
+{
+	int32_t lane = 1;
+	int fds[2];
+
+	join_pair(fds, "");
+	set_dtype(fds[0], ATP_INT32);
+	set_dtype(fds[1], ATP_INT32);
+	push(fds[0], &lane, 4);
+	ASSERT_EQ(shutdown(fds[0], SHUT_RDWR), 0);
+	EXPECT_EQ(recv(fds[0], &lane, 4, 0), 0);
+	EXPECT_ERRNO(send(fds[0], &lane, 4, MSG_NOSIGNAL), EPIPE);
+	EXPECT_TRUE(events_of(fds[0], 0) & POLLHUP);
+	/* what it pushed is everybody's */
+	push(fds[1], &lane, 4);
+	pull(fds[1], &lane, 4);
+	EXPECT_EQ(lane, 2);
+	wait_state(fds[0], ATP_BOUND);
+}
+
+TEST(one_half_after_the_other)
+{
+	int32_t lane = 1;
+	int fds[2];
+
+	join_pair(fds, "");
+	ASSERT_EQ(shutdown(fds[0], SHUT_WR), 0);
+	EXPECT_EQ(recv(fds[0], &lane, 4, 0), 0);
+	ASSERT_EQ(shutdown(fds[0], SHUT_RD), 0);
+	EXPECT_EQ(recv(fds[0], &lane, 4, 0), 0);
+	EXPECT_TRUE(events_of(fds[0], 0) & POLLHUP);
+}
+
+TEST(sigpipe)
+{
+	int32_t lane = 1;
+	int fds[2], status;
+	pid_t pid;
+
+	join_pair(fds, "");
+	ASSERT_EQ(shutdown(fds[0], SHUT_WR), 0);
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		send(fds[0], &lane, 4, 0);
+		_exit(0);
+	}
+	ASSERT_EQ(waitpid(pid, &status, 0), pid);
+	EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE);
+}
+
+TEST(wakes_pull)
+{
+	struct call c;
+	char lane[4];
+	int fds[2];
+
+	join_pair(fds, "");
+	start_pull(&c, fds[0], lane, 4);
+	ASSERT_EQ(shutdown(fds[0], SHUT_RD), 0);
+	EXPECT_EQ(end_call(&c), 0);
+}
+
+/* Nothing was pushed and nothing will be. */
+TEST(write_half_wakes_pull)
+{
+	struct call c;
+	char lane[4];
+	int fds[2];
+
+	join_pair(fds, "");
+	start_pull(&c, fds[0], lane, 4);
+	ASSERT_EQ(shutdown(fds[0], SHUT_WR), 0);
+	EXPECT_EQ(end_call(&c), 0);
+}
+
+/* Two sleep for one result: one gets it, the other the end. */
+TEST(last_result_wakes_all)
+{
+	struct call c[2];
+	char lane[2][4];
+	int fds[2], i;
+
+	join_pair(fds, "");
+	push(fds[0], lane[0], 4);
+	for (i = 0; i < 2; i++)
+		start_pull(&c[i], fds[0], lane[i], 4);
+	ASSERT_EQ(shutdown(fds[0], SHUT_WR), 0);
+	push(fds[1], lane[0], 4);
+	EXPECT_EQ(end_call(&c[0]) + end_call(&c[1]), 4);
+}
+
+TEST(wakes_push)
+{
+	char bytes[8192] = {};
+	struct call c;
+	int fds[2];
+
+	join_pair(fds, "");
+	set_sndbuf(fds[0], 32768);
+	fill(fds[0], bytes, sizeof(bytes));
+	start_push(&c, fds[0], bytes, sizeof(bytes));
+	ASSERT_EQ(shutdown(fds[0], SHUT_WR), 0);
+	EXPECT_EQ(end_call(&c), -EPIPE);
+}
+
+/* In the midst of copying: that chunk is not pushed any more. */
+TEST(while_push_copies)
+{
+	int32_t lane = 1;
+	struct slow slow;
+	struct call c;
+	int fds[2];
+
+	join_pair(fds, "");
+	slow_page(&slow);
+	start_push(&c, fds[0], slow.page, 4);
+	slow_wait(&slow);
+	ASSERT_EQ(shutdown(fds[0], SHUT_WR), 0);
+	slow_fill(&slow, &lane, 4);
+	EXPECT_EQ(end_call(&c), -EPIPE);
+	EXPECT_EQ(info_of(fds[0]).end, 0);
+}
+
+/* Who has a result already gets it. */
+TEST(while_pull_copies)
+{
+	int32_t lane = 21;
+	struct slow slow;
+	struct call c;
+	int fds[2], i;
+
+	join_pair(fds, "");
+	slow_page(&slow);
+	for (i = 0; i < 2; i++) {
+		set_dtype(fds[i], ATP_INT32);
+		push(fds[i], &lane, 4);
+	}
+	wait_events(fds[0], POLLIN);
+	start_pull(&c, fds[0], slow.page, 4);
+	slow_wait(&slow);
+	ASSERT_EQ(shutdown(fds[0], SHUT_RDWR), 0);
+	slow_fill(&slow, &lane, 4);
+	EXPECT_EQ(end_call(&c), 4);
+	EXPECT_EQ(*(int32_t *)slow.page, 42);
+}
+
+/* Sockets of the family, from /proc/net/protocols of this namespace */
+static long sockets(void)
+{
+	char line[256];
+	long n = -1;
+	FILE *f;
+
+	f = fopen("/proc/thread-self/net/protocols", "r");
+	ASSERT_TRUE(f);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "ATP %*d %ld", &n) == 1)
+			break;
+	fclose(f);
+	return n;
+}
+
+/*
+ * Another rank closes at any moment of a stream: an error in time, that says
+ * who has left, and nothing stays.
+ */
+TEST(close_at_any_moment)
+{
+	static char bytes[40000];
+	struct atp_info info;
+	int fds[3], round, i;
+
+	host_net();
+	job_add(3, "window 16");
+	ASSERT_EQ(sockets(), 0);
+	for (round = 0; round < 12; round++) {
+		join_all(fds, 3);
+		for (i = 0; i < 3; i++)
+			push(fds[i], bytes, sizeof(bytes));
+		/* with more or less of its last chunk on the way */
+		push(fds[0], bytes, sizeof(bytes));
+		push(fds[1], bytes, sizeof(bytes));
+		if (round % 3 == 1)
+			push(fds[2], bytes, sizeof(bytes));
+		if (round % 3 == 2)
+			pull(fds[0], bytes, sizeof(bytes));
+		close(fds[2]);
+		for (i = 0; i < 2; i++) {
+			set_timeout(fds[i], SO_RCVTIMEO, LIMIT_MS);
+			/* it needs rank 2 now, if it did not before */
+			send(fds[i], bytes, 4, MSG_NOSIGNAL);
+		}
+		for (i = 0; i < 2; i++) {
+			while (recv(fds[i], bytes, sizeof(bytes), 0) > 0)
+				;
+			EXPECT_EQ(errno, ECONNRESET);
+			info = info_of(fds[i]);
+			EXPECT_EQ(info.reason, ATP_REASON_LEFT);
+			EXPECT_EQ(info.ranks, 1 << 2);
+		}
+		close(fds[0]);
+		close(fds[1]);
+		ASSERT_EQ(sockets(), 0);
+	}
+}
+
+/* A call of another thread holds the socket as long as it lasts. */
+TEST(close_under_a_call)
+{
+	struct call c;
+	int32_t lane = 1;
+	int fds[2];
+
+	join_pair(fds, "");
+	push(fds[0], &lane, 4);
+	start_pull(&c, fds[0], &lane, 4);
+	close(fds[0]);
+	push(fds[1], &lane, 4);
+	EXPECT_EQ(end_call(&c), 4);
+	/* and with it goes the socket */
+	push(fds[1], &lane, 4);
+	pull(fds[1], &lane, 4);
+	EXPECT_ERRNO(recv(fds[1], &lane, 4, 0), ECONNRESET);
+	EXPECT_EQ(info_of(fds[1]).ranks, 1 << 0);
+}
+
+TAP_MAIN()

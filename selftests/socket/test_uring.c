@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The socket under io_uring: send, receive, poll, cancel. */
+#include <liburing.h>
+#include "host.h"
+
+static struct io_uring ring;
+
+static struct io_uring_sqe *sqe_of(uint64_t name)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring);
+
+	ASSERT_TRUE(sqe);
+	memset(sqe, 0, sizeof(*sqe));
+	sqe->user_data = name;
+	return sqe;
+}
+
+#define SQE(name, prep, ...) do {					\
+	struct io_uring_sqe *__sqe = sqe_of(name);			\
+									\
+	prep(__sqe, __VA_ARGS__);					\
+	__sqe->user_data = name;					\
+} while (0)
+
+static void submit(int n)
+{
+	ASSERT_EQ(io_uring_submit(&ring), n);
+}
+
+/* Has nothing completed? */
+static bool nothing(void)
+{
+	struct io_uring_cqe *cqe;
+
+	return io_uring_peek_cqe(&ring, &cqe) == -EAGAIN;
+}
+
+/* The next completion, which must be @name's.  Return: its result. */
+static int result_of(uint64_t name)
+{
+	struct __kernel_timespec ts = { .tv_sec = LIMIT_MS / 1000 };
+	struct io_uring_cqe *cqe;
+	int res;
+
+	ASSERT_EQ(io_uring_wait_cqe_timeout(&ring, &cqe, &ts), 0);
+	ASSERT_EQ(cqe->user_data, name);
+	res = cqe->res;
+	io_uring_cqe_seen(&ring, cqe);
+	return res;
+}
+
+/* The next @n completions, in any order, by their names */
+static void results_of(int *res, int n)
+{
+	struct __kernel_timespec ts = { .tv_sec = LIMIT_MS / 1000 };
+	struct io_uring_cqe *cqe;
+
+	for (; n; n--) {
+		ASSERT_EQ(io_uring_wait_cqe_timeout(&ring, &cqe, &ts), 0);
+		res[cqe->user_data] = cqe->res;
+		io_uring_cqe_seen(&ring, cqe);
+	}
+}
+
+static void cancel_of(uint64_t name, uint64_t which)
+{
+	struct io_uring_sqe *sqe = sqe_of(name);
+
+	io_uring_prep_rw(IORING_OP_ASYNC_CANCEL, sqe, -1,
+			 (void *)(uintptr_t)which, 0, 0);
+	sqe->user_data = name;
+	submit(1);
+}
+
+static void start(int *fds)
+{
+	int i;
+
+	join_pair(fds, "");
+	for (i = 0; i < 2; i++)
+		set_dtype(fds[i], ATP_INT32);
+	ASSERT_EQ(io_uring_queue_init(16, &ring, 0), 0);
+}
+
+TEST(send_and_receive)
+{
+	int32_t lanes[2000], sum[2][2000];
+	int fds[2], i, k, res[5] = {};
+
+	start(fds);
+	for (k = 0; k < 2000; k++)
+		lanes[k] = k;
+	/* receiving first: it waits for what is sent behind it */
+	for (i = 0; i < 2; i++) {
+		SQE(1 + i, io_uring_prep_recv, fds[i], sum[i], sizeof(sum[i]),
+		    0);
+		SQE(3 + i, io_uring_prep_send, fds[i], lanes, sizeof(lanes), 0);
+	}
+	submit(4);
+	results_of(res, 4);
+	for (i = 1; i < 5; i++)
+		EXPECT_EQ(res[i], sizeof(lanes));
+	for (i = 0; i < 2; i++)
+		for (k = 0; k < 2000; k++)
+			ASSERT_EQ(sum[i][k], 2 * k);
+}
+
+TEST(messages)
+{
+	int32_t lanes[4] = { 1, 2, 3, 4 }, sum[2] = {};
+	struct iovec iov[2] = { { lanes, 4 }, { lanes + 1, 12 } };
+	struct iovec back = { sum, 8 };
+	struct msghdr out = { .msg_iov = iov, .msg_iovlen = 2 };
+	struct msghdr in = { .msg_iov = &back, .msg_iovlen = 1 };
+	int fds[2];
+
+	start(fds);
+	SQE(1, io_uring_prep_sendmsg, fds[0], &out, 0);
+	submit(1);
+	EXPECT_EQ(result_of(1), 16);
+	push(fds[1], lanes, 16);
+	SQE(2, io_uring_prep_recvmsg, fds[0], &in, 0);
+	submit(1);
+	EXPECT_EQ(result_of(2), 8);
+	EXPECT_EQ(sum[1], 4);
+	EXPECT_TRUE(in.msg_flags & MSG_TRUNC);
+}
+
+TEST(join)
+{
+	struct sockaddr_atp addr[2];
+	int fds[2], i;
+
+	host_net();
+	job_add(2, "");
+	ASSERT_EQ(io_uring_queue_init(16, &ring, 0), 0);
+	for (i = 0; i < 2; i++) {
+		addr[i] = (struct sockaddr_atp){
+			.satp_family = AF_ATP,
+			.satp_rank = i,
+			.satp_job = JOB,
+		};
+		fds[i] = new_socket(0);
+	}
+	SQE(1, io_uring_prep_connect, fds[0], (struct sockaddr *)&addr[0],
+	    sizeof(addr[0]));
+	submit(1);
+	wait_state(fds[0], ATP_JOINING);
+	EXPECT_TRUE(nothing());
+	ASSERT_EQ(do_connect(fds[1], JOB, 1), 0);
+	EXPECT_EQ(result_of(1), 0);
+	sum_works(fds, 2);
+}
+
+/* A send that finds no room goes when there is enough. */
+TEST(send_waits_for_room)
+{
+	static char bytes[8192], large[60000];
+	int fds[2], n, i;
+
+	start(fds);
+	set_sndbuf(fds[0], 32768);
+	n = fill(fds[0], bytes, sizeof(bytes));
+	SQE(1, io_uring_prep_send, fds[0], large, sizeof(large), 0);
+	submit(1);
+	for (i = 0; i < n; i++)
+		push(fds[1], bytes, sizeof(bytes));
+	for (i = 0; i < n; i++) {
+		EXPECT_TRUE(nothing());
+		pull(fds[0], bytes, sizeof(bytes));
+		pull(fds[1], bytes, sizeof(bytes));
+	}
+	EXPECT_EQ(result_of(1), sizeof(large));
+}
+
+TEST(poll_both)
+{
+	int32_t lane = 1;
+	int fds[2];
+
+	start(fds);
+	SQE(1, io_uring_prep_poll_add, fds[0], POLLOUT);
+	submit(1);
+	EXPECT_EQ(result_of(1), POLLOUT);
+	SQE(2, io_uring_prep_poll_add, fds[0], POLLIN);
+	submit(1);
+	push(fds[0], &lane, 4);
+	EXPECT_TRUE(nothing());
+	push(fds[1], &lane, 4);
+	EXPECT_EQ(result_of(2), POLLIN);
+	pull(fds[0], &lane, 4);
+	EXPECT_EQ(lane, 2);
+}
+
+/* Cancelled before it got anything: the result is the next one's. */
+static void cancel(int flags, int error)
+{
+	int32_t lane = 21, unused = 0;
+	int fds[2], res[3] = {}, i;
+	struct io_uring_sqe *sqe;
+
+	start(fds);
+	push(fds[0], &lane, 4);
+	sqe = sqe_of(1);
+	io_uring_prep_recv(sqe, fds[0], &unused, 4, 0);
+	sqe->user_data = 1;
+	sqe->flags |= flags;
+	submit(1);
+	EXPECT_TRUE(nothing());
+	cancel_of(2, 1);
+	results_of(res, 2);
+	/* -EALREADY: it was running, and was interrupted */
+	EXPECT_TRUE(res[2] == 0 || res[2] == -EALREADY);
+	EXPECT_TRUE(res[1] == -ECANCELED || res[1] == error);
+	push(fds[1], &lane, 4);
+	for (i = 0; i < 2; i++) {
+		pull(fds[i], &lane, 4);
+		EXPECT_EQ(lane, 42);
+	}
+	EXPECT_EQ(unused, 0);
+}
+
+TEST(cancel_of_one_that_polls)
+{
+	cancel(0, -ECANCELED);
+}
+
+/* Given to a thread of the kernel, which may sleep in recvmsg() */
+TEST(cancel_of_one_in_a_thread)
+{
+	cancel(IOSQE_ASYNC, -EINTR);
+}
+
+TEST(cancel_of_a_send)
+{
+	static char bytes[8192];
+	int fds[2], n, i, res[4] = {};
+
+	start(fds);
+	set_sndbuf(fds[0], 32768);
+	n = fill(fds[0], bytes, sizeof(bytes));
+	SQE(1, io_uring_prep_send, fds[0], bytes, 4, 0);
+	SQE(2, io_uring_prep_send, fds[0], bytes, sizeof(bytes), 0);
+	submit(2);
+	EXPECT_EQ(result_of(1), 4);
+	EXPECT_TRUE(nothing());
+	cancel_of(3, 2);
+	results_of(res, 2);
+	EXPECT_EQ(res[2], -ECANCELED);
+	EXPECT_EQ(res[3], 0);
+	/* it was not pushed */
+	for (i = 0; i < n; i++)
+		push(fds[1], bytes, sizeof(bytes));
+	push(fds[1], bytes, 4);
+	for (i = 0; i < n; i++)
+		pull(fds[0], bytes, sizeof(bytes));
+	EXPECT_EQ(recv(fds[0], bytes, sizeof(bytes), 0), 4);
+	EXPECT_ERRNO(recv(fds[0], bytes, 4, MSG_DONTWAIT), EAGAIN);
+}
+
+/* What waits is ended with the run, and with the ring. */
+TEST(run_ends)
+{
+	int32_t lane = 1;
+	int fds[2];
+
+	start(fds);
+	push(fds[0], &lane, 4);
+	SQE(1, io_uring_prep_recv, fds[0], &lane, 4, 0);
+	submit(1);
+	close(fds[1]);
+	EXPECT_EQ(result_of(1), -ECONNRESET);
+	EXPECT_EQ(info_of(fds[0]).ranks, 1 << 1);
+}
+
+TEST(ring_closed)
+{
+	int32_t lane = 1, unused;
+	int fds[2];
+
+	start(fds);
+	SQE(1, io_uring_prep_recv, fds[0], &unused, 4, 0);
+	SQE(2, io_uring_prep_poll_add, fds[0], POLLIN);
+	submit(2);
+	io_uring_queue_exit(&ring);
+	push(fds[0], &lane, 4);
+	push(fds[1], &lane, 4);
+	pull(fds[0], &lane, 4);
+	EXPECT_EQ(lane, 2);
+}
+
+TAP_MAIN()
