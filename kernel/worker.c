@@ -613,7 +613,8 @@ void atp_sk_info(const struct sock *sk, struct atp_info *info)
 	info->cwnd = atp_cong_window(&w->cong);
 	info->ssthresh = w->cong.ssthresh;
 	info->srtt_us = div_u64(w->rtt.srtt, NSEC_PER_USEC);
-	info->rto_us = div_u64(atp_rtt_timeout(&w->rtt), NSEC_PER_USEC);
+	info->rto_us = div_u64(atp_worker_rto(w, ktime_get_ns()),
+			       NSEC_PER_USEC);
 	info->sent = w->stats.sent;
 	info->resent = w->stats.resent;
 	info->fast_retransmits = w->stats.fast_retransmits;

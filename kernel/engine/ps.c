@@ -330,11 +330,18 @@ static enum atp_drop rx_gradient(struct atp_ps *ps, u64 now,
 	    atp_ps_needs_left(ps, cell, now, out))
 		return drop;
 
-	/* Who asks is told what is missing, unless it got an order already. */
+	/* Who asks is told who is missing, unless it got an order already. */
 	if ((pkt->flags & ATP_F_RESEND) && !out->type) {
 		atp_ps_ask(out, ps, ATP_TYPE_STATUS, from, pkt->seq);
-		if (drop == ATP_DROP_DUPLICATE)
-			drop = ATP_OK;
+		if (drop != ATP_DROP_DUPLICATE)
+			return drop;
+		drop = ATP_OK;
+		/* It asks again.  Those that hold it up may not know: what they
+		 * sent is lost, or an answer to them was, so that they have not
+		 * come here yet.
+		 */
+		if (pkt->seq == ps->frontier)
+			out->ranks |= atp_ps_joined(ps) & ~cell->bitmap;
 	}
 	return drop;
 }

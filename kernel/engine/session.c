@@ -7,6 +7,9 @@
 /* Packets to the PS in the job's timeout, so that a lost one is no death */
 #define BEATS		4
 
+/* PINGs in the time of one, until there is an answer */
+#define HURRY		16
+
 /* What an answer of the PS must repeat to be one */
 enum match {
 	REFUSED,	/* it means nothing in this state */
@@ -88,6 +91,8 @@ static void rx_ctl(struct atp_session *s, u64 now, const struct atp_pkt *pkt,
 		break;
 	case ATP_TYPE_PONG:
 		s->ranks = ctl->ranks;
+		if (s->state == ATP_SESSION_JOINED)
+			s->next = now + beat(s);
 		break;
 	}
 }
@@ -162,7 +167,8 @@ u8 atp_session_tick(struct atp_session *s, u64 now)
 		return 0;
 
 	if (type == ATP_TYPE_PING) {
-		s->next = now + beat(s);
+		/* PONG says when the next one is due */
+		s->next = now + div_u64(beat(s), HURRY);
 	} else {
 		s->next = now + s->interval;
 		s->interval = min(2 * s->interval, ATP_JOIN_INTERVAL_MAX);

@@ -8,9 +8,8 @@
 
 /* The timeout is at its maximum from 2 ms on after nine doublings */
 #define ATP_BACKOFF_MAX		10
-
-/* Late answers in a row that are no accident */
-#define ATP_RTT_LATE		4
+/* Doublings for losses on a path that carries something */
+#define ATP_BACKOFF_ALIVE	2
 
 void atp_cong_init(struct atp_cong *c, u32 fragment, u32 window)
 {
@@ -109,25 +108,23 @@ void atp_rtt_sample(struct atp_rtt *r, u64 rtt)
 		r->srtt = max_t(u64, r->srtt, 1);
 		r->best = min(r->best, rtt);
 	}
-	r->late = 0;
 	r->rto = clamp_t(u64, r->srtt + 4 * r->rttvar, ATP_RTO_MIN,
 			 ATP_RTO_MAX);
 }
 
-/* If round trips have become longer than the timeout, everything is sent twice
- * and there is no sample to learn it from.  So when several in a row have come
- * late and none in time, wait longer, until there is a sample.  (Karn keeps the
- * back-off for that; here it also stands for peers that were late.)
+/* Peers' delays are in all other samples, and if then everything is lost once,
+ * there is none to correct them.
  */
-void atp_rtt_late(struct atp_rtt *r)
+void atp_rtt_path(struct atp_rtt *r, u64 rtt)
 {
-	if (++r->late >= ATP_RTT_LATE)
-		r->rto = min_t(u64, 2 * r->rto, ATP_RTO_MAX);
+	r->srtt = 0;
+	atp_rtt_sample(r, rtt);
 }
 
-u64 atp_rtt_timeout(const struct atp_rtt *r)
+u64 atp_rtt_timeout(const struct atp_rtt *r, bool alive)
 {
-	u32 shift = min_t(u32, r->backoff, ATP_BACKOFF_MAX);
+	u32 shift = min_t(u32, r->backoff,
+			  alive ? ATP_BACKOFF_ALIVE : ATP_BACKOFF_MAX);
 
 	return min_t(u64, r->rto << shift, ATP_RTO_MAX);
 }

@@ -61,7 +61,6 @@ void atp_cong_undo(struct atp_cong *c);
  * @best: shortest sample, zero before the first
  * @rto: timeout without back-off
  * @backoff: doublings since the last new parameter packet
- * @late: answers that came too late for a sample since the last sample
  */
 struct atp_rtt {
 	u64	srtt;
@@ -69,13 +68,13 @@ struct atp_rtt {
 	u64	best;
 	u64	rto;
 	u32	backoff;
-	u32	late;
 };
 
 void atp_rtt_init(struct atp_rtt *r);
 void atp_rtt_sample(struct atp_rtt *r, u64 rtt);
-/* An answer came after several expiries, and is no sample */
-void atp_rtt_late(struct atp_rtt *r);
-u64 atp_rtt_timeout(const struct atp_rtt *r);
+/* A sample of the path alone: it outweighs all before */
+void atp_rtt_path(struct atp_rtt *r, u64 rtt);
+/* alive: the path carries packets, so those that are lost are not all */
+u64 atp_rtt_timeout(const struct atp_rtt *r, bool alive);
 
 #endif /* _ATP_ENGINE_WINDOW_H */

@@ -258,6 +258,7 @@ static void advance(struct atp_worker *w, u64 now)
 	if (w->waiting)
 		w->fresh = now;
 	w->waiting = 0;
+	w->told = false;
 	w->asked = false;
 	if (w->lost && atp_before(w->rtx, w->una))
 		w->rtx = w->una;
@@ -308,9 +309,6 @@ static void rx_result(struct atp_worker *w, u64 now, const struct atp_pkt *pkt)
 	if (!(f->state & (ATP_FRAG_RESENT | ATP_FRAG_RAW)) &&
 	    !w->waiting && f->sent >= w->fresh)
 		atp_rtt_sample(&w->rtt, now - f->sent);
-	/* Expired again and again, and the PS never said that it waits. */
-	if (w->rtt.backoff > 1 && !w->waiting && pkt->seq == w->una)
-		atp_rtt_late(&w->rtt);
 
 	if (f->state & ATP_FRAG_LOST)
 		w->lost--;
@@ -320,9 +318,26 @@ static void rx_result(struct atp_worker *w, u64 now, const struct atp_pkt *pkt)
 	f->state |= ATP_FRAG_ACKED;
 
 	w->rtt.backoff = 0;
-	w->timer = min(w->timer, now + atp_rtt_timeout(&w->rtt));
+	w->timer = min(w->timer, now + atp_worker_rto(w, now));
 	advance(w, now);
 	atp_loss_detect(w, f, now);
+}
+
+/* It was answered before, so it was sent more often than was necessary.  If
+ * round trips have become longer than the timeout, everything is, and there is
+ * no other sample to learn it from: the path needs at least as long as this
+ * answer took from the last transmission.
+ */
+static enum atp_drop rx_duplicate(struct atp_worker *w, u64 now, u32 seq)
+{
+	const struct atp_frag *f = atp_frag(w, seq);
+
+	w->stats.duplicates++;
+	/* the slot is still its own */
+	if (w->nxt - seq <= w->params.window && f->state & ATP_FRAG_RESENT &&
+	    now - f->sent > w->rtt.rto)
+		atp_rtt_sample(&w->rtt, now - f->sent);
+	return ATP_DROP_DUPLICATE;
 }
 
 static enum atp_drop rx_parameters(struct atp_worker *w, u64 now,
@@ -338,13 +353,10 @@ static enum atp_drop rx_parameters(struct atp_worker *w, u64 now,
 	if (pkt->seq - w->una >= w->nxt - w->una) {
 		if (!atp_before(pkt->seq, w->una))
 			return ATP_DROP_UNSENT;
-		w->stats.duplicates++;
-		return ATP_DROP_DUPLICATE;
+		return rx_duplicate(w, now, pkt->seq);
 	}
-	if (f->state & ATP_FRAG_ACKED) {
-		w->stats.duplicates++;
-		return ATP_DROP_DUPLICATE;
-	}
+	if (f->state & ATP_FRAG_ACKED)
+		return rx_duplicate(w, now, pkt->seq);
 
 	chunk = f->chunk;
 	if (pkt->dtype != chunk->dtype)
@@ -370,6 +382,7 @@ enum atp_drop atp_worker_rx(struct atp_worker *w, u64 now,
 		return ATP_DROP_JOB;
 	if (pkt->epoch != w->epoch)
 		return ATP_DROP_EPOCH;
+	w->heard = now;
 	switch (pkt->type) {
 	case ATP_TYPE_DATA:
 		return rx_parameters(w, now, pkt);

@@ -70,7 +70,8 @@ struct atp_frag {
  * struct atp_worker_stats - counted since the run began
  * @sent: fragments sent for the first time
  * @resent: fragments sent again
- * @fast_retransmits: losses seen by answers to later transmissions
+ * @fast_retransmits: losses seen by answers to later transmissions or because
+ *	peers wait
  * @timeouts: losses seen by the timer
  * @spurious: of those that were none: peers were late, not packets lost
  * @ecn: parameter packets that carried a mark
@@ -112,11 +113,13 @@ struct atp_worker_stats {
  * @answered: highest transmission numbers that were answered, falling
  * @loss: after a timeout, until una passes @loss_end
  * @asked: STATUS has had una sent again since the timer ran
+ * @told: STATUS has named who is missing at una since the timer ran
  * @loss_end: nxt at the time of the timeout
  * @waiting: ranks that the PS waits for at una, as far as it has said
  * @fresh: what was sent before then was held up by loss or by late peers: no
  *	round trip samples
  * @timer: when the timer for una runs out, 0 for none
+ * @heard: when the PS was heard of last, 0 if it was not
  * @cong: window
  * @rtt: round trip
  * @stats: counters
@@ -142,10 +145,12 @@ struct atp_worker {
 	u32	answered[ATP_DUP_THRESH];
 	bool	loss;
 	bool	asked;
+	bool	told;
 	u32	loss_end;
 	u32	waiting;
 	u64	fresh;
 	u64	timer;
+	u64	heard;
 	struct atp_cong cong;
 	struct atp_rtt rtt;
 	struct atp_worker_stats stats;
@@ -182,6 +187,8 @@ u32 atp_worker_build(struct atp_worker *w, u32 seq, u64 now, void *buf);
 enum atp_drop atp_worker_rx(struct atp_worker *w, u64 now,
 			    const struct atp_pkt *pkt);
 
+/* What the timer would be if it were started now, with its back-off */
+u64 atp_worker_rto(const struct atp_worker *w, u64 now);
 /* When atp_worker_timeout() wants to be called; U64_MAX for never */
 u64 atp_worker_deadline(const struct atp_worker *w);
 /* Harmless if called early */

@@ -122,9 +122,20 @@ void atp_loss_undo(struct atp_worker *w)
 	w->stats.spurious++;
 }
 
+/* How long to wait for an answer.  As long as the path carries anything at all,
+ * what is lost is no reason to wait much longer; that peers are late is one, as
+ * far as the PS says so.
+ */
+u64 atp_worker_rto(const struct atp_worker *w, u64 now)
+{
+	bool alive = w->heard && now - w->heard < ATP_RTO_MAX;
+
+	return atp_rtt_timeout(&w->rtt, alive && !w->told);
+}
+
 void atp_timer_restart(struct atp_worker *w, u64 now)
 {
-	w->timer = w->una == w->nxt ? 0 : now + atp_rtt_timeout(&w->rtt);
+	w->timer = w->una == w->nxt ? 0 : now + atp_worker_rto(w, now);
 }
 
 u64 atp_worker_deadline(const struct atp_worker *w)
@@ -159,55 +170,103 @@ void atp_worker_timeout(struct atp_worker *w, u64 now)
 		while (w->oldest != ATP_NO_SLOT)
 			atp_mark_lost(w, atp_slot_seq(w, w->oldest));
 	}
+	/* An asking that got no answer says nothing of the peers. */
+	if (!w->waiting || w->told)
+		w->rtt.backoff++;
 	w->asked = false;
-	w->rtt.backoff++;
+	w->told = false;
 	atp_timer_restart(w, now);
 }
 
-/* The PS holds a fragment that was sent again, and not all workers are in it.
- * Only una's matters: it is what the timer and the window wait for.
+/* Peers wait for me at a fragment later than una: all before it are complete,
+ * so the answers to what I have in flight of those are lost.
+ */
+static void behind(struct atp_worker *w, u64 now, u32 seq)
+{
+	const struct atp_frag *f;
+
+	w->waiting = 0;
+	w->told = false;
+	while (seq-- != w->una) {
+		f = atp_frag(w, seq);
+		/* the answer to what was sent again may be on its way */
+		if (f->state & (ATP_FRAG_LOST | ATP_FRAG_ACKED) ||
+		    now - f->sent < (w->rtt.best ?: w->rtt.rto))
+			continue;
+		atp_mark_lost(w, seq);
+		w->stats.fast_retransmits++;
+		atp_cong_reduce(&w->cong, seq, w->nxt);
+	}
+}
+
+/* The PS has nothing of mine for una: it was lost, or it was in a sum that the
+ * PS could not use.  This may be the answer to an earlier transmission, so not
+ * within a round trip of the last one, and once per expiry: the PS may have
+ * reasons.
+ */
+static void without_me(struct atp_worker *w, u64 now)
+{
+	const struct atp_frag *f = atp_frag(w, w->una);
+
+	w->waiting = 0;
+	w->told = false;
+	if (f->state & ATP_FRAG_LOST || w->asked ||
+	    now - f->sent < (w->rtt.best ?: w->rtt.rto))
+		return;
+	w->asked = true;
+	atp_mark_lost(w, w->una);
+}
+
+/* The PS has mine for una and waits for peers. */
+static void waits(struct atp_worker *w, u64 now, u32 missing)
+{
+	const struct atp_frag *f = atp_frag(w, w->una);
+
+	/* A round trip in which no peer had a part.  Of the last transmission:
+	 * only that one asked, or it is within the timer.
+	 */
+	if (w->rtt.backoff == 1 || now - f->sent < w->rtt.rto)
+		atp_rtt_path(&w->rtt, now - f->sent);
+	/* As long as they are coming, ask as often as at first. */
+	if (w->waiting & ~missing)
+		w->rtt.backoff = 0;
+	w->waiting = missing;
+	w->told = true;
+	if (w->loss)
+		atp_loss_undo(w);
+	atp_timer_restart(w, now);
+}
+
+/* The PS holds a fragment that is not complete.  I have sent it again, or it is
+ * what I hold up, and a peer has.
  */
 enum atp_drop atp_worker_status(struct atp_worker *w, u64 now,
 				const struct atp_pkt *pkt)
 {
 	u32 missing = atp_all_ranks(&w->params) & ~pkt->bitmap0;
-	const struct atp_frag *f = atp_frag(w, pkt->seq);
+	bool sent = pkt->seq - w->una < w->nxt - w->una;
+	bool mine = pkt->bitmap0 & (1U << w->rank);
+	u8 state = sent ? atp_frag(w, pkt->seq)->state : 0;
 
 	if (pkt->bitmap0 & ~atp_all_ranks(&w->params))
 		return ATP_DROP_BITMAP;
 	if (atp_before(pkt->seq, w->una))
 		return ATP_DROP_OLD;
-	if (pkt->seq - w->una >= w->nxt - w->una)
+	/* what I have not sent holds all up */
+	if (!sent && (mine || pkt->seq != w->nxt))
 		return ATP_DROP_UNSENT;
-	if (f->state & ATP_FRAG_ACKED)
+	if (state & ATP_FRAG_ACKED)
 		return ATP_DROP_DUPLICATE;
-	if (pkt->seq != w->una)
-		return ATP_OK;
 
-	if (!(missing & (1U << w->rank))) {
-		/* A round trip in which no peer had a part; sent again once */
-		if (w->rtt.backoff == 1)
-			atp_rtt_sample(&w->rtt, now - f->sent);
-		/* As long as they are coming, ask as often as at first. */
-		if (w->waiting & ~missing) {
-			w->rtt.backoff = 0;
-			atp_timer_restart(w, now);
-		}
-		w->waiting = missing;
-		if (w->loss)
-			atp_loss_undo(w);
-		return ATP_OK;
+	/* Only una's matters, since the timer and the window wait for it. */
+	if (sent && pkt->seq == w->una) {
+		if (mine)
+			waits(w, now, missing);
+		else
+			without_me(w, now);
+	} else if (!mine && !(state & ATP_FRAG_RESENT)) {
+		/* no answer to me: I did not ask */
+		behind(w, now, pkt->seq);
 	}
-
-	/* Mine was lost, or in a sum that the PS could not use.  This may be
-	 * the answer to an earlier transmission, so not within a round trip of
-	 * the last one, and once per expiry: the PS may have reasons.
-	 */
-	w->waiting = 0;
-	if (f->state & ATP_FRAG_LOST || w->asked ||
-	    now - f->sent < (w->rtt.best ?: w->rtt.rto))
-		return ATP_OK;
-	w->asked = true;
-	atp_mark_lost(w, pkt->seq);
 	return ATP_OK;
 }

@@ -477,9 +477,9 @@ TEST(resends)
 	/* added, and told who is missing */
 	EXPECT_EQ(rx_bits(0, 1, ATP_F_RESEND, NULL), ATP_OK);
 	expect_status(1, 0, 1);
-	/* known */
+	/* known: who holds it up is told, too */
 	EXPECT_EQ(rx_bits(0, 1, ATP_F_RESEND, NULL), ATP_OK);
-	expect_status(1, 0, 1);
+	expect_status(7, 0, 1);
 	EXPECT_EQ(rx_bits(0, 1, 0, NULL), ATP_DROP_DUPLICATE);
 	expect_nothing();
 	EXPECT_EQ(rx_bits(0, 2, 0, NULL), ATP_OK);
@@ -511,6 +511,37 @@ TEST(resends)
 	EXPECT_EQ(ps.stats.cached, 2);
 	EXPECT_EQ(ps.stats.resends, 6);
 	EXPECT_EQ(ps.stats.completed, 1);
+}
+
+/* Who asks again has those asked that hold it up, at the oldest fragment only:
+ * then they know that all before it are complete.
+ */
+TEST(those_who_hold_it_up)
+{
+	make_ps(4, 2, 8);
+	start_run();
+	EXPECT_EQ(rx_bits(0, 2, 0, NULL), ATP_OK);
+	EXPECT_EQ(rx_bits(1, 2, 0, NULL), ATP_OK);
+	EXPECT_EQ(rx_bits(1, 2, ATP_F_RESEND, NULL), ATP_OK);
+	expect_status(2, 1, 2);
+	EXPECT_EQ(rx_bits(0, 2, ATP_F_RESEND, NULL), ATP_OK);
+	expect_status(15, 0, 2);
+	EXPECT_EQ(rx_bits(0, 1, ATP_F_RESEND, NULL), ATP_OK);
+	expect_status(1, 0, 3);
+	EXPECT_EQ(rx_bits(0, 2, ATP_F_RESEND, NULL), ATP_OK);
+	expect_status(14, 0, 3);
+	/* a useless packet that asks nothing */
+	EXPECT_EQ(rx_bits(0, 2, 0, NULL), ATP_DROP_DUPLICATE);
+	expect_nothing();
+	EXPECT_EQ(rx_bits(0, 12, 0, NULL), ATP_OK);
+	expect_complete(15, 0);
+	EXPECT_EQ(rx_bits(1, 2, ATP_F_RESEND, NULL), ATP_OK);
+	expect_status(15, 1, 2);
+	/* on the overflow path likewise */
+	EXPECT_EQ(rx_bits(1, 1, ATP_F_OVERFLOW, NULL), ATP_OK);
+	EXPECT_EQ(rx_bits(1, 1, ATP_F_RAW, NULL), ATP_OK);
+	EXPECT_EQ(rx_bits(1, 1, ATP_F_RAW | ATP_F_RESEND, NULL), ATP_OK);
+	expect_status(15, 1, 1);
 }
 
 TEST(shared_addresses)
@@ -584,7 +615,7 @@ TEST(sum_that_does_not_fit)
 	EXPECT_EQ(rx_bits(0, 2, 0, v[1]), ATP_DROP_DUPLICATE);
 	expect_nothing();
 	EXPECT_EQ(rx_bits(0, 2, RAW, v[1]), ATP_OK);
-	expect_status(2, 0, 2);
+	expect_status(7, 0, 2);
 	EXPECT_EQ(rx_bits(0, 2, ATP_F_RAW, v[1]), ATP_DROP_DUPLICATE);
 	EXPECT_EQ(rx_bits(0, 1, RAW, v[0]), ATP_OK);
 	EXPECT_EQ(rx_bits(0, 4, RAW, v[2]), ATP_OK);

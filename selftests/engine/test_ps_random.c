@@ -298,6 +298,7 @@ static void one_packet(u32 frontier, u32 mood)
 	s32 lanes[8];
 	struct grad g;
 	bool was_done;
+	u32 asked;
 	s32 f;
 
 	f = (s32)frontier - (s32)window - 2 + (s32)tap_below(2 * window + 4);
@@ -348,9 +349,15 @@ static void one_packet(u32 frontier, u32 mood)
 	due = model_rx(f, &g, frontier);
 	met[due]++;
 	got = rx(&g);
-	/* a question gets an answer, and then it is not a useless packet */
-	if (due == ATP_DROP_DUPLICATE && (g.flags & ATP_F_RESEND))
+	asked = g.bits & g.sender;
+	/* a question gets an answer, and then it is not a useless packet; who
+	 * holds up all is asked as well
+	 */
+	if (due == ATP_DROP_DUPLICATE && (g.flags & ATP_F_RESEND)) {
 		due = ATP_OK;
+		if (f == frontier)
+			asked |= all_ranks() & ~model_bits[f];
+	}
 	ASSERT_EQ(got, due);
 
 	EXPECT_EQ(!!(out.events & ATP_PS_EV_COMPLETE),
@@ -377,7 +384,7 @@ static void one_packet(u32 frontier, u32 mood)
 	if (out.type == ATP_TYPE_STATUS) {
 		read_answer(__ffs(out.ranks), false);
 		EXPECT_EQ(ans.bitmap0, model_bits[f]);
-		EXPECT_EQ(out.ranks, g.bits & g.sender);
+		EXPECT_EQ(out.ranks, asked);
 	}
 	EXPECT_TRUE(out.type || !(g.flags & ATP_F_RESEND));
 }

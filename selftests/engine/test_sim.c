@@ -145,6 +145,49 @@ TEST(loss)
 	}
 }
 
+/*
+ * So much is lost that most fragments need several attempts of several workers:
+ * a result still takes milliseconds, not seconds.  The time is the network's,
+ * and the same in every run of this test.
+ */
+TEST(heavy_loss)
+{
+	static const struct {
+		u32 workers;
+		u32 loss;
+		u64 most;	/* per fragment */
+	} cases[] = {
+		{ 32, 10000, MSEC }, { 8, 100000, 10 * MSEC },
+		{ 32, 100000, 30 * MSEC }, { 1, 300000, 50 * MSEC },
+		{ 2, 300000, 200 * MSEC }, { 4, 300000, 200 * MSEC },
+		{ 8, 300000, 200 * MSEC }, { 32, 300000, 400 * MSEC },
+	};
+	struct sim_cfg cfg = usual;
+	char what[64];
+	struct sim s;
+	u64 each;
+	u32 i;
+
+	cfg.chunks = 4;
+	cfg.elements = 1500;
+	for (i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
+		cfg.net_seed = 300 + i;
+		cfg.workers = cases[i / 2].workers;
+		cfg.loss = cases[i / 2].loss;
+		cfg.aggregators = i % 2 ? 0 : 1024;
+		run(&s, &cfg);
+		each = (s.now - SEC) / s.ps.stats.completed;
+		snprintf(what, sizeof(what), "%u workers, %u ppm, %s switch",
+			 cfg.workers, cfg.loss, i % 2 ? "no" : "a");
+		report(&s, what);
+		printf("#	%llu us for each of %llu fragments\n",
+		       (unsigned long long)each / USEC,
+		       (unsigned long long)s.ps.stats.completed);
+		EXPECT_LT(each, cases[i / 2].most);
+		sim_free(&s);
+	}
+}
+
 TEST(copies_and_reordering)
 {
 	struct sim_cfg cfg = usual;

@@ -204,13 +204,13 @@ TEST(first_timeout)
 	struct atp_rtt r;
 
 	atp_rtt_init(&r);
-	EXPECT_EQ(atp_rtt_timeout(&r), 50 * MSEC);
+	EXPECT_EQ(atp_rtt_timeout(&r, false), 50 * MSEC);
 	r.backoff = 1;
-	EXPECT_EQ(atp_rtt_timeout(&r), 100 * MSEC);
+	EXPECT_EQ(atp_rtt_timeout(&r, false), 100 * MSEC);
 	r.backoff = 4;
-	EXPECT_EQ(atp_rtt_timeout(&r), 800 * MSEC);
+	EXPECT_EQ(atp_rtt_timeout(&r, false), 800 * MSEC);
 	for (r.backoff = 5; r.backoff < 200; r.backoff++)
-		EXPECT_EQ(atp_rtt_timeout(&r), SEC);
+		EXPECT_EQ(atp_rtt_timeout(&r, false), SEC);
 }
 
 TEST(two_milliseconds_to_a_second)
@@ -221,20 +221,20 @@ TEST(two_milliseconds_to_a_second)
 	atp_rtt_init(&r);
 	for (i = 0; i < 50; i++)
 		atp_rtt_sample(&r, 20000);
-	EXPECT_EQ(atp_rtt_timeout(&r), 2 * MSEC);
+	EXPECT_EQ(atp_rtt_timeout(&r, false), 2 * MSEC);
 	EXPECT_EQ(r.best, 20000);
 	r.backoff = 8;
-	EXPECT_EQ(atp_rtt_timeout(&r), 512 * MSEC);
+	EXPECT_EQ(atp_rtt_timeout(&r, false), 512 * MSEC);
 	r.backoff = 9;
-	EXPECT_EQ(atp_rtt_timeout(&r), SEC);
+	EXPECT_EQ(atp_rtt_timeout(&r, false), SEC);
 
 	atp_rtt_init(&r);
 	atp_rtt_sample(&r, 3600 * SEC);
-	EXPECT_EQ(atp_rtt_timeout(&r), SEC);
+	EXPECT_EQ(atp_rtt_timeout(&r, false), SEC);
 	/* a single sample of hours is forgotten as fast as one of a second */
 	for (i = 0; i < 60; i++)
 		atp_rtt_sample(&r, 20000);
-	EXPECT_LT(atp_rtt_timeout(&r), 4 * MSEC);
+	EXPECT_LT(atp_rtt_timeout(&r, false), 4 * MSEC);
 	atp_rtt_init(&r);
 	atp_rtt_sample(&r, 0);
 	EXPECT_NE(r.srtt, 0);
@@ -262,33 +262,38 @@ TEST(as_the_rfc_says)
 		}
 		rto = srtt + 4 * var;
 		EXPECT_LT(fabs(r.srtt - srtt), 1000);
-		EXPECT_LT(fabs(atp_rtt_timeout(&r) - rto), 10000);
+		EXPECT_LT(fabs(atp_rtt_timeout(&r, false) - rto), 10000);
 	}
 }
 
-TEST(late_answers)
+/* As long as something arrives, four times the timeout is enough. */
+TEST(little_backoff_on_a_live_path)
+{
+	struct atp_rtt r;
+
+	atp_rtt_init(&r);
+	atp_rtt_sample(&r, 20000);
+	EXPECT_EQ(atp_rtt_timeout(&r, true), 2 * MSEC);
+	r.backoff = 1;
+	EXPECT_EQ(atp_rtt_timeout(&r, true), 4 * MSEC);
+	for (r.backoff = 2; r.backoff < 200; r.backoff++)
+		EXPECT_EQ(atp_rtt_timeout(&r, true), 8 * MSEC);
+}
+
+/* One sample that peers had no part in outweighs any number of others. */
+TEST(path_sample)
 {
 	struct atp_rtt r;
 	u32 i;
 
 	atp_rtt_init(&r);
-	atp_rtt_sample(&r, 20000);
-	for (i = 0; i < 3; i++)
-		atp_rtt_late(&r);
-	EXPECT_EQ(r.rto, 2 * MSEC);
-	/* in time again: no accident */
-	atp_rtt_sample(&r, 20000);
-	for (i = 0; i < 3; i++)
-		atp_rtt_late(&r);
-	EXPECT_EQ(r.rto, 2 * MSEC);
-	atp_rtt_late(&r);
-	EXPECT_EQ(r.rto, 4 * MSEC);
-	for (i = 0; i < 20; i++)
-		atp_rtt_late(&r);
-	EXPECT_EQ(r.rto, SEC);
-	for (i = 0; i < 20; i++)
-		atp_rtt_sample(&r, 20000);
-	EXPECT_EQ(r.rto, 2 * MSEC);
+	for (i = 0; i < 100; i++)
+		atp_rtt_sample(&r, (100 + i % 7 * 100) * MSEC);
+	EXPECT_GT(r.rto, 500 * MSEC);
+	atp_rtt_path(&r, 3 * MSEC);
+	EXPECT_EQ(r.srtt, 3 * MSEC);
+	EXPECT_EQ(r.best, 3 * MSEC);
+	EXPECT_EQ(r.rto, 9 * MSEC);
 }
 
 TAP_MAIN()

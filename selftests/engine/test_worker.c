@@ -482,7 +482,8 @@ TEST(refused)
 #undef REFUSED
 	EXPECT_EQ(status(1, 0x10), ATP_DROP_BITMAP);
 	EXPECT_EQ(status(-1, 1), ATP_DROP_OLD);
-	EXPECT_EQ(status(3, 1), ATP_DROP_UNSENT);
+	EXPECT_EQ(status(3, 2), ATP_DROP_UNSENT);
+	EXPECT_EQ(status(4, 1), ATP_DROP_UNSENT);
 	EXPECT_EQ(status(2, 1), ATP_DROP_DUPLICATE);
 	EXPECT_FALSE(memcmp(&w, &before, sizeof(w)));
 	done();
@@ -654,12 +655,16 @@ TEST(expiry_is_loss_of_all)
 		u64 before = now;
 
 		expire();
-		EXPECT_EQ(now - before, min(60 * MSEC << seq, SEC));
+		/* the PS is heard no more: that may be a congestion, too */
+		EXPECT_EQ(now - before, before - w.heard < SEC ?
+			  min(60 * MSEC << seq, 120 * MSEC) :
+			  min(60 * MSEC << seq, SEC));
 		EXPECT_EQ(w.stats.timeouts, 2 + seq);
 		ASSERT_TRUE(send_one());
 		EXPECT_EQ(sent.seq, 0);
 		EXPECT_FALSE(send_one());
 	}
+	EXPECT_EQ(atp_worker_deadline(&w), now + SEC);
 	EXPECT_EQ(w.cong.ssthresh, 5);
 
 	/* then it grows, and they go out in order, but for the marked one */
@@ -802,6 +807,165 @@ TEST(waiting_is_not_losing)
 	EXPECT_GE(w.cong.cwnd, 12);
 	EXPECT_GE(send_all(), 12);
 	EXPECT_EQ(atp_worker_deadline(&w), now + 2 * MSEC);
+	done();
+}
+
+/* Back-off is for peers that the PS says are late: what asks for them may be
+ * lost, too, and then it asks again soon.
+ */
+TEST(lost_asking)
+{
+	u32 i;
+
+	start();
+	push_frags(1);
+	send_all();
+	expire();
+	send_all();
+	now += 100 * USEC;
+	EXPECT_EQ(status(0, 0x3), ATP_OK);
+	for (i = 1; i < 9; i++) {
+		expire();
+		EXPECT_EQ(w.rtt.backoff, i + 1);
+		EXPECT_EQ(send_all(), 1);
+		/* as long as there is no answer */
+		EXPECT_EQ(atp_worker_deadline(&w),
+			  now + (2 * MSEC << min_t(u32, i + 1, 2)));
+		expire();
+		EXPECT_EQ(w.rtt.backoff, i + 1);
+		EXPECT_EQ(send_all(), 1);
+		now += 100 * USEC;
+		EXPECT_EQ(status(0, 0x3), ATP_OK);
+		EXPECT_EQ(atp_worker_deadline(&w),
+			  now + min(2 * MSEC << (i + 1), SEC));
+	}
+	EXPECT_EQ(w.waiting, 0xc);
+	EXPECT_EQ(w.stats.timeouts, 1);
+	done();
+}
+
+/* Peers have come further: what they have and I have not was answered. */
+TEST(behind)
+{
+	u32 seq;
+
+	for (seq = 4; seq < 12; seq++) {
+		start();
+		push_frags(12);
+		EXPECT_EQ(send_all(), 10);
+		now += MSEC;
+		EXPECT_EQ(answer(1), ATP_OK);
+		w.cong.ssthresh = 11;
+		EXPECT_EQ(send_all(), 2);
+		now += 100 * USEC;
+		/* 10 and 11 were sent a moment ago */
+		EXPECT_EQ(status(seq, 0xd), ATP_OK);
+		EXPECT_EQ(w.lost, min_t(u32, seq, 10) - 1);
+		EXPECT_EQ(w.stats.fast_retransmits, w.lost);
+		EXPECT_EQ(w.stats.timeouts, 0);
+		/* it is a loss like any other */
+		EXPECT_EQ(w.cong.cwnd, 5);
+		ASSERT_TRUE(send_one());
+		EXPECT_EQ(sent.seq, 0);
+		EXPECT_EQ(sent.flags, ATP_F_RESEND);
+		now += 100 * USEC;
+		/* that is on its way */
+		send_all();
+		EXPECT_EQ(status(seq, 0xd), ATP_OK);
+		EXPECT_FALSE(w.frags[0].state & ATP_FRAG_LOST);
+		done();
+	}
+
+	/* not sent at all; and I thought that I waited for peers */
+	start();
+	push_frags(2);
+	EXPECT_EQ(send_all(), 2);
+	expire();
+	EXPECT_EQ(send_all(), 1);
+	now += 100 * USEC;
+	EXPECT_EQ(status(0, 0x3), ATP_OK);
+	now += MSEC;
+	EXPECT_EQ(status(2, 0xd), ATP_OK);
+	EXPECT_EQ(w.waiting, 0);
+	EXPECT_EQ(w.lost, 2);
+	EXPECT_EQ(send_all(), 2);
+	done();
+
+	/* nothing that I could do: the application has pushed nothing */
+	start();
+	EXPECT_EQ(status(0, 0xd), ATP_OK);
+	EXPECT_FALSE(send_one());
+	EXPECT_EQ(atp_worker_deadline(&w), U64_MAX);
+	done();
+
+	/* the answer to what I have sent again myself says nothing of others */
+	start();
+	push_frags(10);
+	EXPECT_EQ(send_all(), 10);
+	now += MSEC;
+	for (seq = 1; seq < 10; seq++)
+		if (seq != 5)
+			EXPECT_EQ(answer(seq), ATP_OK);
+	w.cong.cwnd = 10;
+	EXPECT_EQ(send_all(), 2);
+	now += 50 * MSEC;
+	EXPECT_EQ(status(5, 0xd), ATP_OK);
+	EXPECT_EQ(w.lost, 0);
+	done();
+}
+
+/* Round trips have become longer than the timer: everything is sent twice, and
+ * answered twice.
+ */
+TEST(longer_round_trips)
+{
+	u64 rtt = 40 * MSEC, first;
+	u32 seq, n;
+
+	start();
+	push_frags(100);
+	w.cong.cwnd = 1;
+	w.cong.ssthresh = 1;
+	w.cong.max = 1;
+	ASSERT_TRUE(send_one());
+	now += MSEC;
+	EXPECT_EQ(answer(0), ATP_OK);
+	EXPECT_EQ(w.rtt.rto, 3 * MSEC);
+	for (seq = 1; seq < 8; seq++) {
+		ASSERT_TRUE(send_one());
+		first = now;
+		n = 0;
+		while (atp_worker_deadline(&w) < first + rtt) {
+			expire();
+			ASSERT_TRUE(send_one());
+			n++;
+		}
+		now = first + rtt;
+		EXPECT_EQ(answer(seq), ATP_OK);
+		if (!n)
+			break;
+		/* the last of the others */
+		now = w.frags[seq % params.window].sent + rtt;
+		EXPECT_EQ(answer(seq), ATP_DROP_DUPLICATE);
+	}
+	EXPECT_LT(seq, 5);
+	EXPECT_GT(w.rtt.rto, rtt);
+	EXPECT_LT(w.rtt.rto, 5 * rtt);
+	done();
+
+	/* two answers that peers have brought about are not late */
+	start();
+	push_frags(2);
+	EXPECT_EQ(send_all(), 2);
+	now += MSEC;
+	EXPECT_EQ(answer(1), ATP_OK);
+	expire();
+	EXPECT_EQ(send_all(), 1);
+	now += MSEC;
+	EXPECT_EQ(answer(0), ATP_OK);
+	now += MSEC;
+	EXPECT_EQ(answer(0), ATP_DROP_DUPLICATE);
+	EXPECT_EQ(w.rtt.rto, 3 * MSEC);
 	done();
 }
 

@@ -92,6 +92,7 @@ group_loss() {
 	local loss payload
 
 	rack 8 3300
+	both workers=8 payload=1400 loss=0.1
 	for loss in 1 10; do
 		for payload in 248 1400 3072; do
 			both workers=4 payload=$payload loss=$loss lanes=4096
@@ -101,6 +102,16 @@ group_loss() {
 		try switch=on workers=8 loss=$loss lanes=4096
 	done
 	try switch=on family=6 workers=4 payload=1400 loss=10 lanes=4096
+	# Half of all packets between a worker and the PS are lost, and the same
+	# of the answers.
+	for payload in 248 1400; do
+		both workers=4 payload=$payload loss=30 lanes=$((payload * 2)) \
+			chunks=3
+	done
+	both workers=8 payload=1400 loss=30 lanes=1000 chunks=3
+	try switch=on workers=1 loss=30 lanes=500 chunks=3
+	try switch=on workers=2 loss=30 lanes=500 chunks=3 values=wild \
+		dtype=mixed
 }
 
 group_disorder() {
