@@ -156,20 +156,6 @@ static bool same_shape(const struct atp_cell *cell, const struct atp_pkt *pkt)
 	       !((cell->flags ^ pkt->flags) & ATP_F_LAST);
 }
 
-/*
- * Who is wrong when two packets of one fragment differ?  The fewer, if there
- * are fewer; else nobody can tell, and all are named.
- */
-static u32 minority(u32 known, u32 new)
-{
-	known &= ~new;
-	if (!known || hweight32(new) < hweight32(known))
-		return new;
-	if (hweight32(new) > hweight32(known))
-		return known;
-	return known | new;
-}
-
 /* A complete fragment's sender has lost the answer. */
 static enum atp_drop rx_complete(struct atp_ps *ps, const struct atp_pkt *pkt,
 				 u32 from, struct atp_ps_out *out)
@@ -309,14 +295,13 @@ static enum atp_drop rx_gradient(struct atp_ps *ps, u64 now,
 		return drop;
 
 	cell = atp_ps_cell(ps, pkt->seq);
-	if (!atp_ps_holds(cell, pkt->seq)) {
+	if (!atp_ps_holds(cell, pkt->seq))
 		cell_begin(cell, pkt, now);
-	} else if (!same_shape(cell, pkt)) {
-		atp_ps_end(ps, now, ATP_REASON_DISAGREE,
-			   minority(cell->seen, pkt->bitmap0), out);
-		return ATP_DROP_DISAGREE;
-	}
+	else if (!same_shape(cell, pkt))
+		return atp_ps_dispute(ps, now, cell, pkt, out);
 	note_marks(ps, cell, pkt);
+	if (atp_ps_dispute_vote(ps, now, cell, out))
+		return ATP_DROP_DISAGREE;
 
 	if (cell->state == ATP_CELL_COMPLETE)
 		return rx_complete(ps, pkt, from, out);

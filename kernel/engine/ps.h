@@ -65,7 +65,8 @@ struct atp_cell {
  * @heard: last packet
  * @nonce: of the JOIN that the run was begun with
  * @old_nonces: of those before, newest first, to know their late copies
- * @pending_nonce: of the JOIN that waits for the next run
+ * @pending_nonce: of the JOIN that waits for the next run, or was refused
+ * @refused: ranks for whose configuration that JOIN was refused
  * @joined: takes part in the run, or did when it failed, and has not left
  * @pending: waits for the next run; not @joined then
  * @switched: its last gradient came through a switch
@@ -75,9 +76,32 @@ struct atp_ps_member {
 	u32	nonce;
 	u32	old_nonces[ATP_PS_OLD_NONCES];
 	u32	pending_nonce;
+	u32	refused;
 	bool	joined;
 	bool	pending;
 	bool	switched;
+};
+
+/**
+ * struct atp_ps_dispute - a fragment that ranks have sent in different shapes
+ * @open: there is one
+ * @last: it is the last of its chunk, in the packet that differed first
+ * @dtype: of that packet
+ * @elements: of that packet
+ * @seq: fragment
+ * @other: ranks that have sent the same as that packet
+ * @odd: ranks that have sent neither that nor what the cell holds
+ * @until: when it ends with those who have sent anything
+ */
+struct atp_ps_dispute {
+	bool	open;
+	bool	last;
+	u8	dtype;
+	u16	elements;
+	u32	seq;
+	u32	other;
+	u32	odd;
+	u64	until;
 };
 
 /**
@@ -120,6 +144,7 @@ struct atp_ps_stats {
  * @frontier: oldest incomplete fragment
  * @salt: of the next new aggregator index
  * @members: per rank
+ * @dispute: what ranks disagree about
  * @reason: why the last run ended
  * @blame: ranks for @reason
  * @aborts: ABORTs still to be sent
@@ -137,6 +162,7 @@ struct atp_ps {
 	u32	frontier;
 	u32	salt;
 	struct atp_ps_member members[ATP_MAX_WORKERS];
+	struct atp_ps_dispute dispute;
 	u32	reason;
 	u32	blame;
 	u32	aborts;
@@ -243,7 +269,7 @@ u32 atp_ps_build(const struct atp_ps *ps, const struct atp_ps_out *out,
 u64 atp_ps_deadline(const struct atp_ps *ps);
 
 /**
- * atp_ps_timeout() - silence of a rank, repetition of ABORT
+ * atp_ps_timeout() - silence of a rank, end of a dispute, repetition of ABORT
  * @ps: PS
  * @now: monotonic, nanoseconds; harmless if early
  * @out: what to do now

@@ -38,6 +38,16 @@ enum atp_drop atp_ps_rx_ctl(struct atp_ps *ps, u64 now,
 u32 atp_ps_build_ctl(const struct atp_ps *ps, const struct atp_ps_out *out,
 		     u32 rank, void *buf);
 
+/* ps_dispute.c: ranks that push different chunks */
+enum atp_drop atp_ps_dispute(struct atp_ps *ps, u64 now,
+			     const struct atp_cell *cell,
+			     const struct atp_pkt *pkt,
+			     struct atp_ps_out *out);
+bool atp_ps_dispute_vote(struct atp_ps *ps, u64 now,
+			 const struct atp_cell *cell, struct atp_ps_out *out);
+u64 atp_ps_dispute_deadline(const struct atp_ps *ps);
+void atp_ps_dispute_timeout(struct atp_ps *ps, u64 now, struct atp_ps_out *out);
+
 /* ps_raw.c: the overflow path */
 bool atp_ps_raw_start(struct atp_ps *ps, struct atp_cell *cell,
 		      struct atp_ps_out *out);

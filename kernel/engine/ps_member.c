@@ -75,6 +75,7 @@ void atp_ps_end(struct atp_ps *ps, u64 now, u32 reason, u32 blame,
 			ps->stats.aborts++;
 	}
 	ps->running = false;
+	ps->dispute.open = false;
 	ps->reason = reason;
 	ps->blame = blame;
 	ps->aborts = 0;
@@ -217,6 +218,30 @@ static bool matches(const struct atp_params *params,
 	       ctl->window == params->window && ctl->scale == params->scale;
 }
 
+/* By its nonce it is for who asked, not for one in the run. */
+static enum atp_drop refuse(const struct atp_ps *ps, u32 rank, u32 blame,
+			    struct atp_ps_out *out)
+{
+	ask_abort(out, ps, 1U << rank, ATP_REASON_MISMATCH, blame);
+	out->epoch = 0;
+	return ATP_DROP_MISMATCH;
+}
+
+/* A rank is configured otherwise.  Those who wait for it would wait in vain:
+ * they are told when they ask again.  Who asks anew waits: it may be mended.
+ */
+static void refuse_waiting(struct atp_ps *ps, u32 rank)
+{
+	u32 i;
+
+	for (i = 0; i < ps->params.workers; i++) {
+		if (!ps->members[i].pending || ps->running)
+			continue;
+		ps->members[i].pending = false;
+		ps->members[i].refused = 1U << rank;
+	}
+}
+
 static enum atp_drop rx_join(struct atp_ps *ps, u64 now, u32 rank,
 			     const struct atp_ctl_host *ctl,
 			     struct atp_ps_out *out)
@@ -228,10 +253,8 @@ static enum atp_drop rx_join(struct atp_ps *ps, u64 now, u32 rank,
 		return ATP_DROP_NONCE;
 	out->nonce = ctl->nonce;
 	if (!matches(&ps->params, ctl)) {
-		ask_abort(out, ps, 1U << rank, ATP_REASON_MISMATCH, 1U << rank);
-		/* by its nonce it is for who asked, not for one in the run */
-		out->epoch = 0;
-		return ATP_DROP_MISMATCH;
+		refuse_waiting(ps, rank);
+		return refuse(ps, rank, 1U << rank, out);
 	}
 	if (m->joined && ctl->nonce == m->nonce) {
 		/* WELCOME was lost, or ABORT */
@@ -245,11 +268,14 @@ static enum atp_drop rx_join(struct atp_ps *ps, u64 now, u32 rank,
 	}
 	if (is_over(m, ctl->nonce))
 		return ATP_DROP_NONCE;
+	if (m->refused && ctl->nonce == m->pending_nonce)
+		return refuse(ps, rank, m->refused, out);
 
 	if (m->pending && ctl->nonce != m->pending_nonce)
 		remember(m, m->pending_nonce);
 	m->pending_nonce = ctl->nonce;
 	m->pending = true;
+	m->refused = 0;
 	m->joined = false;
 	m->heard = now;
 	/* It started again, or its LEAVE was lost or overtaken: the same to the
@@ -342,7 +368,7 @@ u64 atp_ps_deadline(const struct atp_ps *ps)
 	for (rank = 0; rank < ps->params.workers; rank++)
 		if (ps->members[rank].joined)
 			first = min(first, ps->members[rank].heard);
-	return first + ps->params.timeout;
+	return min(first + ps->params.timeout, atp_ps_dispute_deadline(ps));
 }
 
 void atp_ps_timeout(struct atp_ps *ps, u64 now, struct atp_ps_out *out)
@@ -358,6 +384,8 @@ void atp_ps_timeout(struct atp_ps *ps, u64 now, struct atp_ps_out *out)
 				silent |= 1U << rank;
 		if (silent)
 			atp_ps_end(ps, now, ATP_REASON_SILENT, silent, out);
+		else
+			atp_ps_dispute_timeout(ps, now, out);
 		return;
 	}
 	if (!ps->aborts || now < ps->next_abort)

@@ -279,57 +279,6 @@ TEST(sequence_wraps)
 	}
 }
 
-TEST(disagree)
-{
-	static const struct {
-		u32 known, new, blame;
-	} who[] = {
-		/* two workers: nobody can tell */
-		{ 0x1, 0x2, 0x3 },
-		/* one against two */
-		{ 0x3, 0x4, 0x4 },
-		{ 0x4, 0x3, 0x4 },
-		{ 0x3, 0xc, 0xf },
-		/* the same rank, in two ways */
-		{ 0x2, 0x2, 0x2 },
-		{ 0x7, 0x2, 0x2 },
-		{ 0x3, 0x6, 0x1 },
-	};
-	struct grad g;
-	u32 i, k;
-
-	for (i = 0; i < ARRAY_SIZE(who); i++) {
-		for (k = 0; k < 3; k++) {
-			make_ps(4, 4, 8);
-			start_run();
-			g = grad(2, who[i].known, NULL);
-			g.flags = ATP_F_LAST;
-			ASSERT_EQ(rx(&g), ATP_OK);
-			g = grad(2, who[i].new, NULL);
-			g.flags = k == 0 ? 0 : ATP_F_LAST;
-			g.dtype = k == 1 ? ATP_FLOAT32 : ATP_INT32;
-			g.elements = k == 2 ? 3 : 4;
-			EXPECT_EQ(rx(&g), ATP_DROP_DISAGREE);
-			EXPECT_EQ(out.events, ATP_PS_EV_ENDED);
-			EXPECT_EQ(out.type, ATP_TYPE_ABORT);
-			EXPECT_EQ(out.ranks, 15);
-			EXPECT_EQ(out.reason, ATP_REASON_DISAGREE);
-			EXPECT_EQ(out.blame, who[i].blame);
-			EXPECT_FALSE(ps.running);
-		}
-	}
-	/* also about a complete fragment, and about one on the overflow path */
-	make_ps(2, 4, 8);
-	start_run();
-	complete(0);
-	EXPECT_EQ(rx_bits(0, 1, ATP_F_LAST, NULL), ATP_DROP_DISAGREE);
-	start_run();
-	EXPECT_EQ(rx_bits(0, 1, ATP_F_OVERFLOW, NULL), ATP_OK);
-	EXPECT_EQ(rx_bits(0, 2, ATP_F_RAW | ATP_F_RESEND | ATP_F_LAST, NULL),
-		  ATP_DROP_DISAGREE);
-	EXPECT_EQ(out.blame, 3);
-}
-
 TEST(congestion_marks)
 {
 	struct grad g;

@@ -131,6 +131,45 @@ TEST(join_mismatch)
 	EXPECT_TRUE(ps.members[1].joined);
 }
 
+/* Others that wait for the one that is configured otherwise are told, too. */
+TEST(mismatch_ends_the_waiting)
+{
+	struct atp_params real;
+
+	make_ps(3, 10, 8);
+	real = params;
+	EXPECT_EQ(join(0, 5), ATP_OK);
+	EXPECT_EQ(join(2, 6), ATP_OK);
+	params.scale = 1;
+	EXPECT_EQ(join(1, 7), ATP_DROP_MISMATCH);
+	params = real;
+	expect_abort(2, ATP_REASON_MISMATCH, 2);
+	/* when they repeat their JOIN, however often an answer is lost */
+	EXPECT_EQ(join(0, 5), ATP_DROP_MISMATCH);
+	expect_abort(1, ATP_REASON_MISMATCH, 2);
+	EXPECT_EQ(ctl.nonce, 5);
+	EXPECT_EQ(join(0, 5), ATP_DROP_MISMATCH);
+	expect_abort(1, ATP_REASON_MISMATCH, 2);
+	EXPECT_EQ(join(2, 6), ATP_DROP_MISMATCH);
+	expect_abort(4, ATP_REASON_MISMATCH, 2);
+	/* it is mended, in whatever order they come again */
+	EXPECT_EQ(join(0, 8), ATP_OK);
+	EXPECT_EQ(out.type, ATP_TYPE_PONG);
+	EXPECT_EQ(join(1, 9), ATP_OK);
+	/* not with one that was told, unless it comes again */
+	EXPECT_EQ(join(2, 6), ATP_DROP_MISMATCH);
+	EXPECT_FALSE(ps.running);
+	EXPECT_EQ(join(2, 10), ATP_OK);
+	EXPECT_TRUE(ps.running);
+	/* a run is nobody's business but its members' */
+	params.scale = 1;
+	EXPECT_EQ(join(1, 11), ATP_DROP_MISMATCH);
+	params = real;
+	EXPECT_TRUE(ps.running);
+	EXPECT_EQ(join(2, 10), ATP_OK);
+	EXPECT_EQ(out.type, ATP_TYPE_WELCOME);
+}
+
 TEST(control_senders)
 {
 	struct atp_pkt pkt = { .type = ATP_TYPE_JOIN, .job = 77 };
