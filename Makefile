@@ -50,6 +50,7 @@ help:
 	@echo '  check-host    every test that needs no virtual machine'
 	@echo '  check-debug   builds kernels that find bugs ($(DEBUG_KERNELS)) and'
 	@echo '                runs the tests of the virtual machine on them'
+	@echo '  fuzz          the fuzzers for FUZZ_SECONDS= each (600); FUZZ_TARGETS= for some'
 	@echo 'V=1 shows the commands. selftests/README says how to run one test.'
 
 # A module's own type information needs the vmlinux of the build, which not
@@ -137,8 +138,14 @@ check-static: deps
 check-debug: deps
 	$(Q)selftests/debug/check.sh $(DEBUG_KERNELS)
 
+# What is found, and what was tried on the way, stays in build/fuzz/.
+fuzz: deps
+	+$(Q)$(MAKE) -C selftests/fuzz
+	$(Q)FUZZ_SECONDS=$(or $(FUZZ_SECONDS),600) FUZZ_SEED=0 \
+		selftests/fuzz/fuzz.sh $(FUZZ_TARGETS)
+
 clean:
-	$(Q)rm -rf $(build)/{kmod,selftests,static,tests,vm,vm-logs,vm-out}
+	$(Q)rm -rf $(build)/{fuzz,kmod,selftests,static,tests,vm,vm-logs,vm-out}
 	+$(Q)[ ! -e userspace/Makefile ] || $(MAKE) -C userspace clean
 	+$(Q)for dir in selftests/*/; do \
 		[ ! -e $$dir/Makefile ] || $(MAKE) -C $$dir clean; done
@@ -148,6 +155,6 @@ distclean: clean
 
 .PHONY: all help modules vm-modules userspace ip-atp install-ip-atp \
 	netlink-gen install deps demo check check-host check-static \
-	check-debug clean distclean
+	check-debug fuzz clean distclean
 # A failed build must not leave a module that looks new.
 .DELETE_ON_ERROR:

@@ -31,7 +31,8 @@ packages=(
 )
 # The checks.
 if [ "$what" = check ]; then
-	packages+=(git perl sparse shellcheck yamllint mandoc liburing-dev)
+	packages+=(git libclang-rt-14-dev liburing-dev mandoc perl sparse
+		shellcheck yamllint)
 fi
 # A kernel with type information.
 if [ "$what" = source ]; then

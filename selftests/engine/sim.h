@@ -71,6 +71,8 @@
  * @dead: ranks that die at @dies
  * @dies: see @dead
  * @limit: virtual time within which all must be done, or have failed
+ * @by_epoch: the data of a run follow from its epoch: for runs that begin by
+ *	themselves
  */
 struct sim_cfg {
 	u64 net_seed, data_seed;
@@ -88,6 +90,7 @@ struct sim_cfg {
 	u64 wait;
 	u32 dead;
 	u64 dies, limit;
+	bool by_epoch;
 };
 
 enum sim_kind {
@@ -411,6 +414,17 @@ static void sim_pop(struct sim *s, u32 rank)
 	w->popped++;
 }
 
+/* The expectations of the run that this rank is in */
+static void sim_enter(struct sim *s, u32 rank)
+{
+	u32 epoch = s->w[rank].session.epoch;
+
+	if (!s->cfg.by_epoch || s->run == epoch)
+		return;
+	s->run = epoch;
+	sim_expect(s);
+}
+
 static bool sim_is_slow(const struct sim *s, u32 rank)
 {
 	return s->cfg.slow & (1U << rank);
@@ -468,6 +482,7 @@ static void sim_worker_go(struct sim *s, u32 rank)
 
 	if (w->running) {
 		atp_worker_timeout(&w->worker, s->now);
+		sim_enter(s, rank);
 		sim_app(s, rank);
 		while (atp_worker_next(&w->worker, &seq)) {
 			len = atp_worker_len(&w->worker, seq);

@@ -160,6 +160,20 @@ static bool gradient(const struct t_job *job, struct f_pkt *p)
 	return false;
 }
 
+/* Flags that no party sends together (protocol.rst, Packets and Numbers) */
+static bool contradicts(const struct f_pkt *p)
+{
+	bool raw = p->flags & ATP_F_RAW, over = p->flags & ATP_F_OVERFLOW;
+
+	if (raw && over)
+		return true;
+	if (!(p->flags & ATP_F_ACK))
+		return p->flags & ATP_F_MCAST;
+	return p->flags & ATP_F_RESEND ||
+	       (raw && p->dtype != ATP_FLOAT32) ||
+	       (over && p->elements && p->dtype != ATP_INT32);
+}
+
 /**
  * o_run() - what becomes of a packet
  * @port: port at which it comes in
@@ -174,6 +188,8 @@ enum o_fate o_run(int port, struct f_pkt *p)
 
 	if (!job)
 		return O_TO_KERNEL;
+	if (contradicts(p))
+		return O_DROP;
 	if (p->sport != ATP_PORT)
 		return O_DROP;
 	if (p->fanin != job->workers)

@@ -152,6 +152,41 @@ TEST(header_ipv6)
 	headers(true);
 }
 
+/* What hosts would refuse leaves no aggregator and reaches no host. */
+static void contradictions(bool v6)
+{
+	static const uint16_t of_ps[] = {
+		ATP_F_RESEND, ATP_F_RAW, ATP_F_RAW | ATP_F_OVERFLOW,
+	};
+	uint32_t len, i;
+
+	begin(v6);
+	expect_drop(1, with_byte(3, ATP_F_RAW | ATP_F_OVERFLOW),
+		    &count.drop_header, "raw values and a sum");
+	for (i = 0; i < sizeof(of_ps) / sizeof(of_ps[0]); i++) {
+		c_parameter(&pkt, &job, 0, 0);
+		pkt.flags |= of_ps[i];
+		len = f_make(&pkt, frame);
+		expect_drop(2, len, &count.drop_header, "parameter packet");
+	}
+	c_parameter(&pkt, &job, 0, 0);
+	pkt.flags |= ATP_F_OVERFLOW;
+	pkt.dtype = ATP_FLOAT32;
+	len = f_make(&pkt, frame);
+	expect_drop(2, len, &count.drop_header, "float32 sum too large");
+	c_close();
+}
+
+TEST(contradictions_ipv4)
+{
+	contradictions(false);
+}
+
+TEST(contradictions_ipv6)
+{
+	contradictions(true);
+}
+
 /* From one byte to too many, with headers that say the whole length */
 static void lengths(bool v6)
 {

@@ -99,6 +99,12 @@ static ssize_t nl_receive(struct nl *nl)
 	return len;
 }
 
+/* libmnl's own check takes a length of more than 2 GB for a negative one. */
+static bool nl_whole(const struct nlmsghdr *nlh, int left)
+{
+	return mnl_nlmsg_ok(nlh, left) && nlh->nlmsg_len <= (uint32_t)left;
+}
+
 static bool nl_ours(const struct nl *nl, const struct nlmsghdr *nlh)
 {
 	return nlh->nlmsg_seq == nl->seq &&
@@ -176,7 +182,7 @@ int nl_run(struct nl *nl, const struct nl_set *set, nl_fn fn, void *arg)
 			return nl_failed("netlink");
 		}
 		nlh = &nl->reply;
-		for (left = got; !done && mnl_nlmsg_ok(nlh, left);
+		for (left = got; !done && nl_whole(nlh, left);
 		     nlh = mnl_nlmsg_next(nlh, &left))
 			done = nl_message(nl, nlh, set, fn, arg, &result);
 	}
@@ -201,7 +207,7 @@ int nl_listen(struct nl *nl, nl_fn fn, void *arg)
 		if (got <= 0)
 			return nl_failed("netlink");
 		nlh = &nl->reply;
-		for (left = got; mnl_nlmsg_ok(nlh, left);
+		for (left = got; nl_whole(nlh, left);
 		     nlh = mnl_nlmsg_next(nlh, &left)) {
 			if (nlh->nlmsg_type != nl->family)
 				continue;

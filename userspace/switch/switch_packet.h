@@ -256,11 +256,30 @@ sw_parse(const void *data, const void *end, struct sw_pkt *p)
 	return SW_CLASS_ATP;
 }
 
+/* Flags that contradict each other or the rest of a parameter packet: it is no
+ * answer that is sent again; values that were never scaled are float32, a sum
+ * that fits no lane is int32; see Numbers in protocol.rst
+ */
+static __always_inline bool sw_bad_parameter(const struct sw_pkt *p)
+{
+	if (p->flags & ATP_F_RESEND)
+		return true;
+	if (p->flags & ATP_F_RAW)
+		return !p->elements || p->dtype != ATP_FLOAT32;
+	if (p->flags & ATP_F_OVERFLOW) /* without elements: a raw request */
+		return p->elements && p->dtype != ATP_INT32;
+	return !p->elements;
+}
+
 /* Values of the header that no party sends */
 static __always_inline bool sw_bad_header(const struct sw_pkt *p,
 					  const struct atp_hdr *hdr)
 {
+	const __u16 both = ATP_F_RAW | ATP_F_OVERFLOW;
+
 	if (p->flags & ~ATP_F_ALL || p->flags & ATP_F_EDGE)
+		return true;
+	if ((p->flags & both) == both)
 		return true;
 	if (hdr->bitmap1 || hdr->fanInDegree1 || hdr->treeID)
 		return true;
@@ -268,8 +287,8 @@ static __always_inline bool sw_bad_header(const struct sw_pkt *p,
 		return true;
 	if (p->elements > ATP_FRAGMENT_MAX / 4)
 		return true;
-	if (p->flags & ATP_F_ACK) /* without elements: a raw request */
-		return !p->elements && !(p->flags & ATP_F_OVERFLOW);
+	if (p->flags & ATP_F_ACK)
+		return sw_bad_parameter(p);
 	return !p->elements || p->flags & ATP_F_MCAST;
 }
 

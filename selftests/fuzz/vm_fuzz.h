@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the parts of the fuzzer in the virtual machine share. */
+#ifndef _VM_FUZZ_H
+#define _VM_FUZZ_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FDS	12
+#define JOBS	4	/* jobs 1 to 4 */
+#define RANKS	2
+
+/**
+ * struct shared - what all processes see
+ * @stop: end
+ * @epoch: of some run that there was, for packets
+ * @ops: calls
+ * @added: jobs added
+ * @joined: sockets that have joined
+ * @pushed: chunks pushed
+ * @pulled: chunks pulled
+ * @packets: packets sent to the port
+ */
+struct shared {
+	volatile int stop;
+	volatile uint32_t epoch;
+	unsigned int ops, added, joined, pushed, pulled, packets;
+};
+
+/**
+ * struct process - shared by the threads of one
+ * @fd: sockets, -1 for none; any thread may close or replace any
+ * @pass: a pair of sockets that descriptors are passed through
+ * @epoll: some of the sockets are in it
+ */
+struct process {
+	volatile int fd[FDS];
+	int	pass[2];
+	int	epoll;
+};
+
+struct thread {
+	struct process *process;
+	uint64_t rng;
+};
+
+extern struct shared *shared;
+
+static inline uint64_t rand64(struct thread *t)
+{
+	uint64_t z;
+
+	t->rng += 0x9e3779b97f4a7c15ULL;
+	z = (t->rng ^ (t->rng >> 32)) * 0xd6e8feb86659fd93ULL;
+	z = (z ^ (z >> 29)) * 0xff51afd7ed558ccdULL;
+	return z ^ (z >> 32);
+}
+
+static inline uint32_t below(struct thread *t, uint32_t n)
+{
+	return (uint32_t)((rand64(t) >> 32) * n >> 32);
+}
+
+static inline bool chance(struct thread *t, uint32_t n)
+{
+	return !below(t, n);
+}
+
+static inline void count(unsigned int *counter)
+{
+	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+}
+
+void process_init(struct process *p);
+void do_socket(struct thread *t);
+void do_netlink(struct thread *t);
+void do_packet(struct thread *t);
+
+#endif /* _VM_FUZZ_H */

@@ -1,0 +1,63 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""The fuzzer in the virtual machine, and what must be possible after it.
+
+usage: vm_test.py [SECONDS [SEED]]
+
+The kernel's log is looked at by who starts this (../vm).
+"""
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "../socket"))
+# pylint: disable=wrong-import-position
+from atptest import (ATP, J_ID, TOP, Netlink, attrs, join, main, new_net,
+                     proc_protocols, run, same, sum_works, test, u32, wait_for)
+
+SECONDS, SEED = (sys.argv[1:] + ["20", "1"][len(sys.argv) - 1:])[:2]
+del sys.argv[1:]
+
+
+@test
+def calls_messages_and_packets():
+    run("ip", "link", "set", "lo", "up")
+    run("modprobe", "atp")
+    done = subprocess.run(
+        [os.path.join(TOP, "build/selftests/fuzz/vm_fuzz"), SECONDS, SEED],
+        check=False)
+    same(done.returncode, 0, "vm_fuzz")
+
+
+@test
+def no_socket_is_left():
+    wait_for(lambda: proc_protocols()[0] == 0, "no sockets")
+    same(proc_protocols(), (0, 0), "sockets and pages")
+
+
+@test
+def jobs_can_be_removed():
+    nl = Netlink()
+    for reply in nl.dump(4):
+        nl.delete(u32(dict(attrs(reply))[J_ID]))
+    same(nl.dump(4), [])
+    run(ATP, "job", "show")
+
+
+@test
+def module_can_be_removed():
+    run("rmmod", "atp")
+    with open("/proc/modules", encoding="ascii") as f:
+        same([line for line in f if line.startswith("atp ")], [])
+
+
+@test
+def all_works_again():
+    run("modprobe", "atp")
+    new_net()
+    Netlink().add(1)
+    sum_works(join(1))
+
+
+main()

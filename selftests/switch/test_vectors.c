@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The packets that everybody refuses (../vectors/packets), at a switch. */
+#include <linux/bpf.h>
+#include "../include/tap.h"
+#include "../vectors/vectors.h"
+#include "check.h"
+
+static struct t_job job;
+static uint8_t *frame, *before;
+
+static const char *drop_of(const struct sw_counters *now,
+			   const struct sw_counters *then)
+{
+#define DROP(name) do {							\
+	if (now->drop_##name != then->drop_##name)			\
+		return #name;						\
+} while (0)
+	DROP(header);
+	DROP(length);
+	DROP(bitmap);
+	DROP(stranger);
+	DROP(port);
+	DROP(csum);
+	DROP(csum_none);
+	DROP(csum_partial);
+#undef DROP
+	return "no counter";
+}
+
+/* The vector's bytes behind a worker's headers, checksums right */
+static uint32_t wrap(const struct vector *v)
+{
+	uint32_t at = f_udp(job.v6), len = at + 8 + (uint32_t)v->len;
+	uint32_t l4 = 8 + (uint32_t)v->len, ip = l4 + (job.v6 ? 0 : 20);
+	uint8_t *field = frame + (job.v6 ? 18 : 16);
+	static struct f_pkt p;
+
+	c_gradient(&p, &job, 0, 0);
+	f_make(&p, frame);
+	field[0] = ip >> 8;
+	field[1] = ip & 0xff;
+	frame[at + 4] = l4 >> 8;
+	frame[at + 5] = l4 & 0xff;
+	memcpy(frame + at + 8, v->data, v->len);
+	/* checksums are made of pairs of bytes; behind the frame is zero */
+	frame[len] = 0;
+	f_seal(frame, len);
+	return len;
+}
+
+/* f_seal() sums whole words: the last byte of an odd length is not in it */
+static bool odd(const struct vector *v)
+{
+	return v->len % 2;
+}
+
+/* What was taken is abandoned, and an answer frees it. */
+static void empty(void)
+{
+	static struct f_pkt p;
+	uint32_t len;
+
+	c_age();
+	c_parameter(&p, &job, 0, 0);
+	len = f_make(&p, frame);
+	EXPECT_EQ(t_run(job.ps_port, frame, len), XDP_REDIRECT);
+	EXPECT_EQ(t_occupied(job.id), 0);
+}
+
+static void one(const struct vector *v)
+{
+	struct sw_counters then, now;
+	const char *what;
+	uint32_t len;
+	int verdict;
+
+	t_counters(job.id, &then);
+	len = wrap(v);
+	memcpy(before, frame, len);
+	verdict = t_run(0, frame, len);
+	t_counters(job.id, &now);
+	if (verdict == XDP_PASS)
+		what = memcmp(frame, before, len) ? "changed" : "pass";
+	else if (verdict == XDP_DROP && t_occupied(job.id))
+		what = "taken";
+	else if (verdict == XDP_DROP)
+		what = drop_of(&now, &then);
+	else
+		what = "sent on";
+	if (strcmp(what, v->on_switch) && !odd(v))
+		tap_fail(__FILE__, __LINE__, "%s: %s, not %s", v->name, what,
+			 v->on_switch);
+	if (odd(v))
+		EXPECT_FALSE(t_occupied(job.id));
+	if (t_occupied(job.id))
+		empty();
+}
+
+static void all(bool v6)
+{
+	FILE *f = fopen("../vectors/packets", "r");
+	struct vector v;
+	uint32_t n = 0;
+
+	frame = f_buffer();
+	before = f_buffer();
+	job = (struct t_job){ .id = 7, .v6 = v6, .workers = 2, .quota = 1,
+			      .ps_port = 2, .port = { 0, 1 } };
+	ASSERT_TRUE(f);
+	c_open(1, ATP_FRAGMENT_MAX);
+	c_add_job(&job);
+	for (; vector_read(f, &v); n++)
+		one(&v);
+	fclose(f);
+	c_close();
+	EXPECT_GT(n, 50);
+	printf("# %u packets\n", n);
+}
+
+TEST(vectors_ipv4)
+{
+	all(false);
+}
+
+TEST(vectors_ipv6)
+{
+	all(true);
+}
+
+TAP_MAIN()
