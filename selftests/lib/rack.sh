@@ -26,11 +26,17 @@
 #                                       unless it is; set up its jobs
 #   rack.sh switch_off                  detach it: a plain bridge
 #   rack.sh switch_restart              detach and attach: it forgets all sums
+#   rack.sh switch_resize [ARG]...      the same with other words
+#   rack.sh switch_upgrade              replace the program in place
+#   rack.sh switch_empty                forget each job, with its sums, and add
+#                                       it again
 #   rack.sh job_add ID WORKERS 4|6 [ARG]...   on every host and the switch
 #   rack.sh job_del ID
 #   rack.sh netem HOST in|out|both [ARG]...   disturb a leg, from the host's
 #                                       view; HOST: w0, ps, all; no ARG: end it
 #   rack.sh link HOST up|down           plug and unplug
+#   rack.sh replug HOST host|port       unplug, at that end, until somebody has
+#                                       sent in vain, and plug in again
 #   rack.sh ps_bytes                    received by the PS's device so far
 #   rack.sh switch_counters ID          of a job, those that are not zero
 #   rack.sh show                        what the PS and the switch say
@@ -273,6 +279,28 @@ rack_switch_restart() {
 	rack_switch_on $args
 }
 
+rack_switch_resize() {
+	rack_switch_off && rack_switch_on "$@"
+}
+
+rack_switch_upgrade() {
+	local dev ports=()
+
+	for dev in $(rack_hosts); do
+		ports+=(dev "$dev")
+	done
+	rack_atp switch switch attach "${ports[@]}"
+}
+
+rack_switch_empty() {
+	local job
+
+	while read -ra job; do
+		rack_atp switch switch job del "${job[0]}" &&
+			rack_switch_job "${job[@]}" || return
+	done < <(rack_jobs)
+}
+
 # rack_members WORKERS 4|6 PS: how a job's hosts are named in every command
 rack_members() {
 	local i words
@@ -393,6 +421,37 @@ rack_netem() {
 
 rack_link() {
 	ip -n "atp-$1" link set eth0 "$2"
+}
+
+# rack_resent HOST: what its workers have sent again so far
+rack_resent() {
+	rack_atp "$1" stats | awk '$1 == "resent" { print $2 }'
+}
+
+rack_replug() {
+	local host=$1 end=$2 worker=$1 before i
+
+	# the first rank may be the one that waits for this command
+	[ "$host" != ps ] || worker=w1
+	rack_plug "$host" "$end" down || return
+	before=$(rack_resent "$worker") || return
+	for ((i = 0; i < 1200; i++)); do
+		if [ "$(rack_resent "$worker")" -gt "$before" ]; then
+			rack_plug "$host" "$end" up
+			return
+		fi
+		sleep 0.05
+	done
+	rack_die "$worker does not miss $host"
+}
+
+# rack_plug HOST host|port up|down
+rack_plug() {
+	case $2 in
+	host) rack_link "$1" "$3" ;;
+	port) ip -n atp-switch link set "$1" "$3" ;;
+	*) rack_die "what is $2?" ;;
+	esac
 }
 
 rack_ps_bytes() {

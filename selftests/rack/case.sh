@@ -26,6 +26,9 @@ declare -A c=(
 	[loss]=0		# percent on every leg
 	[duplicate]=0		# percent on every leg
 	[reorder]=0		# percent that overtakes the rest, on every leg
+	[jitter]=0		# milliseconds: a delay of twice that, give or
+				# take, on every leg
+	[corrupt]=0		# percent with a flipped bit, on every leg
 	[chunks]=8
 	[lanes]=8192		# per chunk
 	[tails]=""		# yes: chunks of all lengths up to that
@@ -42,7 +45,7 @@ declare -A c=(
 	[args]=""			# more words for the worker program
 	[rack]=new		# keep: use the one that is there
 	[limit]=60		# seconds of silence
-	[want]=""		# counter of the switch that must not be zero;
+	[want]=""		# counters of the switch that must not be zero;
 				# default: aggregated, single with one worker
 	[of]=each		# job; any: one of them is enough
 )
@@ -60,6 +63,10 @@ fail() {
 	echo "case: $*"
 	exit 1
 }
+
+if [ "${c[reorder]}" != 0 ] && [ "${c[jitter]}" != 0 ]; then
+	fail "either reorder or jitter"
+fi
 
 if [ -z "${c[mtu]}" ]; then
 	# IPv6, UDP and ATP headers
@@ -92,6 +99,8 @@ disturb=()
 [ "${c[duplicate]}" = 0 ] || disturb+=(duplicate "${c[duplicate]}%")
 # The rest is held back, so that those without delay overtake it.
 [ "${c[reorder]}" = 0 ] || disturb+=(delay 1ms reorder "$((100 - c[reorder]))%")
+[ "${c[jitter]}" = 0 ] || disturb+=(delay "$((2 * c[jitter]))ms" "${c[jitter]}ms")
+[ "${c[corrupt]}" = 0 ] || disturb+=(corrupt "${c[corrupt]}%")
 rack_netem all both "${disturb[@]}" || fail "no netem"
 
 at=()
@@ -132,10 +141,10 @@ look() {
 	for job in "${jobs[@]}"; do
 		counters=$(rack_switch_counters "$job") ||
 			fail "no counters"
-		if grep -q "^${c[want]} " <<<"$counters"; then
+		if has_all "$counters"; then
 			have=$((have + 1))
 		elif [ "${c[of]}" = each ]; then
-			complain "the switch has no ${c[want]}"
+			complain "the switch lacks some of ${c[want]}"
 		fi
 		# also a job that found all aggregators taken went through it
 		grep -q '^forwarded ' <<<"$counters" ||
@@ -147,6 +156,15 @@ look() {
 	done
 	job=${jobs[*]}
 	[ $have -gt 0 ] || complain "none of them has ${c[want]}"
+}
+
+# has_all COUNTERS
+has_all() {
+	local name
+
+	for name in ${c[want]}; do
+		grep -q "^$name " <<<"$1" || return
+	done
 }
 
 # complain TEXT: of look's job and counters

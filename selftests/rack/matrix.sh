@@ -122,8 +122,40 @@ group_disorder() {
 		both workers=4 payload=$payload duplicate=20
 		both workers=4 payload=$payload reorder=25
 	done
+	both workers=4 payload=248 jitter=2 lanes=4096
+	both workers=4 payload=3072 jitter=20 chunks=4
+	both workers=4 payload=1400 jitter=1 duplicate=20 loss=2 lanes=4096
 	both workers=4 payload=1400 duplicate=10 reorder=10 loss=5 lanes=4096
 	try switch=on family=6 workers=4 duplicate=10 reorder=10 loss=1
+}
+
+# Bits flip on every leg, before the switch and behind it
+group_corrupt() {
+	local payload
+
+	rack 4 3300
+	for payload in 248 1400 3072; do
+		both workers=4 payload=$payload corrupt=5 lanes=4096 \
+			want="aggregated drop_csum"
+	done
+	both workers=4 family=6 corrupt=5 lanes=4096 \
+		want="aggregated drop_csum"
+	both workers=4 corrupt=2 duplicate=10 reorder=10 lanes=4096 \
+		values=wild dtype=mixed want="aggregated drop_csum"
+}
+
+# A cable is out for as long as it takes to be missed
+group_cable() {
+	local end host
+
+	rack 4 1500
+	for host in w1 w3 ps; do
+		for end in host port; do
+			both workers=4 chunks=16 lanes=4096 \
+				at="5:replug $host $end" \
+				at2="10:replug $host $end"
+		done
+	done
 }
 
 # Down to one aggregator: nearly all fragments collide and go to the PS
@@ -158,6 +190,17 @@ group_restart() {
 		try workers=4 payload=$payload chunks=16 switch=off \
 			at="3:switch_on" at2="9:switch_off"
 	done
+	for payload in 248 3072; do
+		try workers=4 payload=$payload chunks=16 switch=on \
+			at="3:switch_upgrade" at2="9:switch_upgrade"
+		try workers=4 payload=$payload chunks=16 switch=on \
+			at="3:switch_empty" at2="9:switch_empty"
+		try workers=4 payload=$payload chunks=16 switch=on \
+			at="3:switch_resize aggregators 3" \
+			at2="9:switch_resize aggregators 9000 payload 400"
+	done
+	try workers=4 chunks=16 switch=on loss=2 lanes=4096 \
+		at="2:switch_upgrade" at2="9:switch_empty"
 	try workers=4 chunks=16 switch=on loss=2 lanes=4096 \
 		at="3:switch_restart" at2="9:switch_restart"
 	try workers=4 chunks=16 switch=on values=wild dtype=mixed lanes=4096 \
