@@ -63,7 +63,7 @@ static void print_event(const struct event_reply *event)
 	if (!about_run(event->type))
 		return;
 	print_field("epoch", event->epoch);
-	if (event->type == ATP_EVENT_STALLED)
+	if (event->type != ATP_EVENT_JOINED)
 		print_field("fragment", event->sequence);
 	if (event->reason)
 		print_reason(event->reason);

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Frames as they are on the wire: held back, captured, injected, checked."""
+
+import collections
+import os
+import socket
+import struct
+import sys
+import time
+
+sys.path.insert(
+    0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib")
+)
+from rack import inside  # noqa: E402
+
+ETH_P_ALL = 3
+SOL_PACKET = 263
+PACKET_QDISC_BYPASS = 20
+SO_RCVBUFFORCE = 33
+ETH_LEN = 14
+PORT = 4797
+DATA = 1
+F_ACK = 1 << 5
+LIMIT = 120
+# What is sent at once fits into the ring of a veth.
+BATCH = 64
+
+Frame = collections.namedtuple("Frame", "raw v6 l4 ack job seq bitmap elements")
+
+
+def wait_for(condition, what):
+    """Poll; the bound is only for what never comes."""
+    end = time.monotonic() + LIMIT
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"no {what}")
+        time.sleep(0.01)
+
+
+def parse(raw):
+    """An ATP data frame, or None."""
+    proto = struct.unpack_from("!H", raw, 12)[0]
+    if proto == 0x0800 and raw[23] == socket.IPPROTO_UDP:
+        v6, l4 = False, ETH_LEN + 20
+    elif proto == 0x86DD and raw[20] == socket.IPPROTO_UDP:
+        v6, l4 = True, ETH_LEN + 40
+    else:
+        return None
+    if struct.unpack_from("!H", raw, l4 + 2)[0] != PORT:
+        return None
+    _, kind, flags, job, _, seq, bitmap = struct.unpack_from(
+        "!BBHIIII", raw, l4 + 8
+    )
+    if kind != DATA:
+        return None
+    elements = struct.unpack_from("!H", raw, l4 + 8 + 32)[0]
+    return Frame(raw, v6, l4, bool(flags & F_ACK), job, seq, bitmap, elements)
+
+
+def _fold(data):
+    if len(data) % 2:
+        data += b"\0"
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
+def checksums_hold(frame):
+    """Is every checksum in the frame there, complete and right?"""
+    raw, l4 = frame.raw, frame.l4
+    length, check = struct.unpack_from("!HH", raw, l4 + 4)
+    if frame.v6:
+        addresses = raw[ETH_LEN + 8:ETH_LEN + 40]
+    else:
+        addresses = raw[ETH_LEN + 12:ETH_LEN + 20]
+        if _fold(raw[ETH_LEN:l4]) != 0xFFFF:
+            return False
+    if not check or l4 + length != len(raw):
+        return False
+    pseudo = addresses + struct.pack("!HH", socket.IPPROTO_UDP, length)
+    return _fold(pseudo + raw[l4:]) == 0xFFFF
+
+
+class Port:
+    """A device of a host, below its queueing discipline."""
+
+    def __init__(self, host, dev):
+        self.host, self.dev = host, dev
+        self.ways = set()
+        with inside(host):
+            self.sock = socket.socket(
+                socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL)
+            )
+        self.sock.setsockopt(SOL_PACKET, PACKET_QDISC_BYPASS, 1)
+        self.sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 32 << 20)
+        self.sock.bind((dev, ETH_P_ALL))
+        self.sock.setblocking(False)
+
+    def close(self):
+        self.sock.close()
+
+    def frames(self, incoming=None):
+        """The data frames that have passed since the last call."""
+        found = []
+        while True:
+            try:
+                raw, address = self.sock.recvfrom(9000)
+            except BlockingIOError:
+                return found
+            came_in = address[2] != socket.PACKET_OUTGOING
+            frame = parse(raw)
+            if frame and incoming in (None, came_in):
+                self.ways.add(came_in)
+                found.append(frame)
+
+    def send(self, raw):
+        """Not through the queueing discipline: what holds the host's own
+        packets back does not hold this one."""
+        self.sock.send(raw)
+
+    def send_all(self, many, received):
+        """received() tells how many frames the other end has taken."""
+        for at in range(0, len(many), BATCH):
+            batch = many[at:at + BATCH]
+            target = received() + len(batch)
+            for raw in batch:
+                self.send(raw)
+            wait_for(lambda t=target: received() >= t, "room in the ring")
+
+
+def _table(name):
+    """A file of /proc/net, of the namespace that this thread is in."""
+    with open(f"/proc/thread-self/net/{name}", encoding="ascii") as f:
+        return f.read().splitlines()
+
+
+def received(host, dev):
+    """Frames that a device has taken."""
+    with inside(host):
+        for line in _table("dev"):
+            name, _, rest = line.partition(":")
+            if name.strip() == dev:
+                return int(rest.split()[1])
+    raise AssertionError(f"no {dev}")
+
+
+IP4_REFUSED = ("InHdrErrors", "InAddrErrors", "InUnknownProtos", "InDiscards")
+IP6_REFUSED = ("Ip6InHdrErrors", "Ip6InAddrErrors", "Ip6InNoRoutes",
+               "Ip6InUnknownProtos", "Ip6InTruncatedPkts", "Ip6InDiscards",
+               "Udp6InErrors")
+
+
+def refused(host, v6):
+    """Packets that IP and UDP of a host have thrown away."""
+    with inside(host):
+        if v6:
+            values = dict(line.split() for line in _table("snmp6"))
+            return sum(int(values[name]) for name in IP6_REFUSED)
+        lines = [line.split() for line in _table("snmp")]
+    values = {}
+    for names, numbers in zip(lines[::2], lines[1::2]):
+        for name, number in zip(names[1:], numbers[1:]):
+            values[names[0] + name] = int(number)
+    return values["Udp:InErrors"] + sum(
+        values["Ip:" + name] for name in IP4_REFUSED
+    )
