@@ -80,8 +80,6 @@ def add_is_refused_with_a_reason():
         told(inval, "", nl, ADD, i + PS + W + attr(kind, 1))
     told(errno.EADDRNOTAVAIL, "local", nl, ADD,
          i + attr(J_PS, address("192.0.2.1")) + worker("192.0.2.2"))
-    told(inval, "user", nl, ADD, i + PS + W + attr(J_UID, 0xffffffff))
-    told(inval, "group", nl, ADD, i + PS + W + attr(J_GID, 0xffffffff))
     same(nl.dump(GET), [])
     nl.add(JOB)
     told(errno.EEXIST, "exists", nl, ADD, i + PS + W)
@@ -99,8 +97,6 @@ def the_rest_is_refused_with_a_reason():
     i = attr(J_ID, JOB)
     for value in (0, 99, 3600001):
         told(errno.ERANGE, "", nl, SET, i + attr(J_TIMEOUT, value))
-    told(errno.EINVAL, "user", nl, SET, i + attr(J_UID, 0xffffffff))
-    told(errno.EINVAL, "group", nl, SET, i + attr(J_GID, 0xffffffff))
     # what is fixed cannot be set
     for more in (PS, W, attr(J_FRAGMENT, 64), attr(J_WINDOW, 4),
                  attr(J_SCALE, 1)):
@@ -199,9 +195,13 @@ def set_changes_what_it_names():
     same(nl.job(JOB), after)
     # nothing is half done
     try:
-        nl.do(SET, attr(J_ID, JOB) + attr(J_UID, 1) + attr(J_GID, 0xffffffff))
+        nl.do(SET, attr(J_ID, JOB) + attr(J_UID, 1) + attr(J_TIMEOUT, 99))
     except Refused:
         pass
+    same(nl.job(JOB), after)
+    # nobody's
+    nl.do(SET, attr(J_ID, JOB) + attr(J_UID, 0xffffffff))
+    after.pop(J_UID)
     same(nl.job(JOB), after)
 
 
