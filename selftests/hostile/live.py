@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Two jobs at work, and what the parties count meanwhile.
+
+Job 7 has three ranks and IPv4, job 8 two of the same hosts and IPv6, so that
+w2 is a stranger to it.  Whatever is injected while they run, every sum is
+compared with the oracle, which is Python's integers.
+"""
+import array
+import collections
+import json
+import os
+import random
+import re
+
+from atptest import JOINED, J_TIMEOUT, Info, Netlink, same, sock, start_join, \
+    wait_for
+from rack import atp, inside, rack
+from wire import Taps
+
+HOSTS = ("w0", "w1", "w2", "ps")
+JOBS = {7: (4, 3), 8: (6, 2)}    # family, ranks
+LANES, FRAGMENTS = 1300, 4       # of a chunk; the last fragment is short
+POOL = 4                         # different chunks
+# What recovery on a slow machine may cause by itself
+RECOVERY = {"duplicate", "overlap"}
+TRACING = "/sys/kernel/tracing/instances/hostile"
+LINE = re.compile(r"atp_drop: netns=(\d+) job=\d+ reason=(\w+)")
+
+
+class Trace:
+    """The tracepoint atp:atp_drop"""
+    def __init__(self):
+        os.makedirs(TRACING, exist_ok=True)
+        self.host = {os.stat(f"/run/netns/atp-{h}").st_ino: h for h in HOSTS}
+        self._write("events/atp/atp_drop/enable", "1")
+
+    def _write(self, name, text):
+        with open(f"{TRACING}/{name}", "w", encoding="ascii") as f:
+            f.write(text)
+
+    def clear(self):
+        self._write("trace", "")
+
+    def drops(self):
+        """(host, reason) and how often since clear()"""
+        with open(f"{TRACING}/trace", encoding="ascii") as f:
+            found = LINE.findall(f.read())
+        return collections.Counter((self.host[int(n)], r) for n, r in found
+                                   if r not in RECOVERY)
+
+    def close(self):
+        self._write("events/atp/atp_drop/enable", "0")
+        os.rmdir(TRACING)
+
+
+class Live:
+    """Rack, jobs, oracle, counters"""
+    def __init__(self):
+        rack("up", 3, 1500)
+        rack("switch_on", "aggregators", 1024)
+        for job, (family, ranks) in JOBS.items():
+            # a machine that is slow is not dead
+            rack("job_add", job, ranks, family, "timeout", 600000)
+        self.nl, self.socks = {}, {}
+        for host in HOSTS:
+            with inside(host):
+                self.nl[host] = Netlink()
+        self.taps = Taps(HOSTS)
+        self.trace = Trace()
+        rng = random.Random(5)
+        self.pool = {
+            (job, rank): [array.array("i", [rng.randrange(-10**6, 10**6)
+                                            for _ in range(LANES)])
+                          for _ in range(POOL)]
+            for job, (_, ranks) in JOBS.items() for rank in range(ranks)}
+        self.sum = {job: [array.array("i", map(sum, zip(*[
+            self.pool[job, rank][k] for rank in range(ranks)])))
+            for k in range(POOL)] for job, (_, ranks) in JOBS.items()}
+        self.chunk = 0
+        for job in JOBS:
+            self.join(job)
+        self.round()
+
+    def close(self):
+        self.trace.close()
+        rack("down")
+
+    def join(self, job):
+        for rank in range(JOBS[job][1]):
+            with inside(f"w{rank}"):
+                self.socks[job, rank] = sock()
+            start_join(self.socks[job, rank], job, rank)
+        for rank in range(JOBS[job][1]):
+            s = self.socks[job, rank]
+            wait_for(lambda s=s: Info(s).state == JOINED, "joined")
+            s.setblocking(True)
+
+    def leave(self, job):
+        for rank in range(JOBS[job][1]):
+            self.socks.pop((job, rank)).close()
+
+    def info(self, job, rank=0):
+        return Info(self.socks[job, rank])
+
+    def epoch(self, job):
+        return self.info(job).epoch
+
+    def push(self, job, rank):
+        self.socks[job, rank].send(self.pool[job, rank][self.chunk % POOL])
+
+    def pull(self, job, rank):
+        got = array.array("i", self.socks[job, rank].recv(4 * LANES))
+        same(got == self.sum[job][self.chunk % POOL], True,
+             f"sum of job {job} at rank {rank}")
+
+    def round(self, meanwhile=None):
+        """A chunk of each job; meanwhile, all ranks but the last have sent."""
+        for job, (_, ranks) in JOBS.items():
+            for rank in range(ranks - 1):
+                before = self.info(job, rank).sent
+                self.push(job, rank)
+                # at least one; a small window has no room for more
+                wait_for(lambda j=job, r=rank, b=before:
+                         self.info(j, r).sent > b, "sent")
+        if meanwhile:
+            meanwhile()
+        for job, (_, ranks) in JOBS.items():
+            self.push(job, ranks - 1)
+        for job, rank in self.socks:
+            self.pull(job, rank)
+        self.chunk += 1
+
+    def windows(self):
+        found = {}
+        for (job, rank), s in self.socks.items():
+            i = Info(s)
+            found[job, rank] = (i.state, i.una, i.nxt, i.end, i.cwnd, i.ssthresh)
+        return found
+
+    def during(self, inject):
+        """When nothing is on its way, and in the middle of a chunk."""
+        before = self.windows(), self.switch()["occupied"]
+        inject()
+        same((self.windows(), self.switch()["occupied"]), before, "state")
+        self.round(inject)
+        same({i[0] for i in self.windows().values()}, {JOINED})
+
+    # Counters ---------------------------------------------------------------
+
+    @staticmethod
+    def switch():
+        """Occupied aggregators, and everything that is counted"""
+        status, text = atp("switch", "-json", "switch", "show")
+        same(status, 0, text)
+        shown = json.loads(text)
+        found = {"occupied": {j["job"]: j["occupied"] for j in shown["jobs"]}}
+        for name, count in shown["others"].items():
+            # control packets of the jobs themselves pass, too
+            if name != "control":
+                found["other", name] = count
+        for job in shown["jobs"]:
+            for name, count in job["counters"].items():
+                if name.startswith("drop_") or name == "mismatch":
+                    found[job["job"], name] = count
+        return found
+
+    def drops(self):
+        return {(host, reason): n for host, nl in self.nl.items()
+                for reason, n in nl.drops().items() if reason not in RECOVERY}
+
+    def inject(self, where, host, frames, expect=None, switch=None):
+        """Send them; exactly this is counted, here and at the tracepoint.
+
+        expect: {(host, reason): n}, switch: {(job or "other", counter): n}
+        """
+        expect, switch = dict(expect or {}), dict(switch or {})
+
+        def rise(now, then):
+            return {k: n - then[k] for k, n in now.items() if n != then[k]}
+
+        before, at_switch = self.drops(), self.switch()
+        self.trace.clear()
+        # less than a veth's ring holds
+        for at in range(0, len(frames), 50):
+            self.taps.send(where, host, frames[at:at + 50])
+            if expect:
+                self.barrier(before, expect, at + 50 >= len(frames))
+        if switch:
+            wait_for(lambda: all(
+                self.switch()[k] >= at_switch[k] + n
+                for k, n in switch.items()), f"switch counts {switch}")
+        same(rise(self.drops(), before), expect, "drops")
+        same(dict(self.trace.drops()), expect, "traced")
+        now = self.switch()
+        now.pop("occupied")
+        same(rise(now, at_switch), switch, "counted by the switch")
+
+    def barrier(self, before, expect, last):
+        """Until all has come, or, of a part, no more comes"""
+        def done():
+            now = self.drops()
+            return all(now[k] - before[k] >= n for k, n in expect.items())
+
+        if last:
+            wait_for(done, f"drops {expect}, not " + repr({
+                k: n - before[k] for k, n in self.drops().items()
+                if n != before[k]}))
+        else:
+            then = None
+            while then != (then := self.drops()):
+                pass
+
+    def snmp(self, host, *names):
+        """Counters of the stack, by file and name"""
+        values = {}
+        with inside(host):
+            for path in ("/proc/net/snmp", "/proc/net/netstat"):
+                with open(path, encoding="ascii") as f:
+                    lines = [line.split() for line in f]
+                for keys, row in zip(lines[::2], lines[1::2]):
+                    for key, value in zip(keys[1:], row[1:]):
+                        values[keys[0][:-1] + key] = int(value)
+            with open("/proc/net/snmp6", encoding="ascii") as f:
+                for line in f:
+                    key, value = line.split()
+                    values[key] = int(value)
+        return [values[name] for name in names]
