@@ -28,7 +28,7 @@ declare -A c=(
 	[reorder]=0		# percent that overtakes the rest, on every leg
 	[jitter]=0		# milliseconds: a delay of twice that, give or
 				# take, on every leg
-	[corrupt]=0		# percent with a flipped bit, on every leg
+	[corrupt]=0		# percent with a flipped bit, on what hosts send
 	[chunks]=8
 	[lanes]=8192		# per chunk
 	[tails]=""		# yes: chunks of all lengths up to that
@@ -100,8 +100,12 @@ disturb=()
 # The rest is held back, so that those without delay overtake it.
 [ "${c[reorder]}" = 0 ] || disturb+=(delay 1ms reorder "$((100 - c[reorder]))%")
 [ "${c[jitter]}" = 0 ] || disturb+=(delay "$((2 * c[jitter]))ms" "${c[jitter]}ms")
-[ "${c[corrupt]}" = 0 ] || disturb+=(corrupt "${c[corrupt]}%")
-rack_netem all both "${disturb[@]}" || fail "no netem"
+# What a host receives was verified before netem gets it.
+flip=()
+[ "${c[corrupt]}" = 0 ] || flip+=(corrupt "${c[corrupt]}%")
+rack_netem all in "${disturb[@]}" || fail "no netem"
+disturb+=("${flip[@]}")
+rack_netem all out "${disturb[@]}" || fail "no netem"
 
 at=()
 for word in "${c[at]}" "${c[at2]}"; do
