@@ -55,7 +55,7 @@ static u64 data_faults(const u8 *p, size_t len)
 	if (fanin < 1 || fanin > 32)
 		faults |= BIT_OF(FANIN);
 	if (!bitmap || (fanin < 32 && bitmap >> fanin) ||
-	    (raw && !one_bit(bitmap)))
+	    ((raw || !(flags & ATP_F_SWITCHED)) && !one_bit(bitmap)))
 		faults |= BIT_OF(BITMAP);
 	return faults;
 }
