@@ -27,12 +27,12 @@ packages=(
 	pkg-config dpkg-dev cpio kmod rsync xz-utils
 	busybox-static qemu-system-x86 qemu-system-common
 	ethtool iproute2 iputils-ping procps util-linux
-	python3 python3-numpy python3-scapy python3-sklearn python3-yaml
+	python3 python3-numpy python3-sklearn python3-yaml
 )
 # The checks.
 if [ "$what" = check ]; then
-	packages+=(git libclang-rt-14-dev liburing-dev mandoc perl sparse
-		shellcheck yamllint)
+	packages+=(git libclang-rt-14-dev liburing-dev mandoc perl
+		python3-scapy shellcheck sparse yamllint)
 fi
 # A kernel with type information.
 if [ "$what" = source ]; then
