@@ -39,8 +39,8 @@ def calls_messages_and_packets():
 
 @test
 def no_socket_is_left():
-    wait_for(lambda: proc_protocols()[0] == 0, "no sockets")
-    same(proc_protocols(), (0, 0), "sockets and pages")
+    # a socket is gone before its packets and its memory are
+    wait_for(lambda: proc_protocols() == (0, 0), "no sockets, no pages")
 
 
 @test
