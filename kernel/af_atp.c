@@ -46,16 +46,20 @@ struct proto atp_prot = {
 static void atp_sk_unbind(struct sock *sk)
 {
 	struct atp_sock *as = atp_sk(sk);
+	struct atp_job *job = as->job;
+
+	sock_owned_by_me(sk);
 
 	atp_sk_purge(sk);
-	atp_job_detach(as->job, sk, as->rank);
+	atp_job_detach(job, sk, as->rank);
 	as->attached = false;
 	atp_sk_free_frags(sk);
 	dst_cache_destroy(&as->dst);
 	memset(&as->dst, 0, sizeof(as->dst));
 	memset(&as->session, 0, sizeof(as->session));
-	atp_job_put(as->job);
-	as->job = NULL;
+	/* a packet that still finds the socket may look */
+	WRITE_ONCE(as->job, NULL);
+	atp_job_put(job);
 }
 
 /* Take a rank of a job.  Context: socket lock. */
@@ -65,6 +69,8 @@ static int atp_sk_bind(struct sock *sk, u32 id, u32 rank)
 	struct atp_sock *as = atp_sk(sk);
 	struct atp_job *job;
 	int err;
+
+	sock_owned_by_me(sk);
 
 	if (as->job && READ_ONCE(as->job->dead) && sk->sk_state == TCP_CLOSE)
 		atp_sk_unbind(sk);
@@ -89,7 +95,7 @@ static int atp_sk_bind(struct sock *sk, u32 id, u32 rank)
 	if (err)
 		goto put;
 	/* packets reach the socket from here on */
-	as->job = job;
+	WRITE_ONCE(as->job, job);
 	as->rank = rank;
 	err = atp_job_attach(job, sk, rank);
 	if (err)
@@ -98,7 +104,7 @@ static int atp_sk_bind(struct sock *sk, u32 id, u32 rank)
 	return 0;
 
 undo:
-	as->job = NULL;
+	WRITE_ONCE(as->job, NULL);
 	dst_cache_destroy(&as->dst);
 	memset(&as->dst, 0, sizeof(as->dst));
 put:
@@ -117,6 +123,8 @@ static int atp_wait_join(struct sock *sk, long timeo)
 {
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
 	int err = 0;
+
+	sock_owned_by_me(sk);
 
 	if (atp_sk_join_done(sk))
 		return 0;

@@ -113,14 +113,14 @@ struct atp_ps_host {
  * @ref: held by the hash and by each socket
  * @rcu: readers may still look
  * @net: namespace; a job goes before its namespace does
- * @params: what is fixed
+ * @params: what is fixed, but for the timeout
  * @ps_addr: address of the PS, v4-mapped for IPv4
  * @addr: address per rank, likewise
  * @alias: per rank, ranks that have the same address
  * @role: ATP_ROLE_*
  * @uid: user that may join, or INVALID_UID
  * @gid: group that may join, or INVALID_GID
- * @lock: protects writes of @socks, and @dead
+ * @lock: protects writes of @socks, @dead and @params.timeout
  * @dead: removed; nobody joins any more
  * @socks: worker sockets on this host, by rank; readers use RCU
  * @ps: if the PS is here, else NULL
@@ -139,7 +139,7 @@ struct atp_job {
 	u32			role;
 	kuid_t			uid;
 	kgid_t			gid;
-	spinlock_t		lock;	/* socks, dead */
+	spinlock_t		lock;	/* socks, dead, timeout */
 	bool			dead;
 	struct sock __rcu	*socks[ATP_MAX_WORKERS];
 	struct atp_ps_host	*ps;
@@ -153,7 +153,7 @@ struct atp_job {
 /**
  * struct atp_sock - a worker socket; all fields under the socket lock
  * @sk: first, as for every family
- * @job: held from bind() to release(), NULL before
+ * @job: held from bind() to release(), NULL before; read without lock
  * @rank: rank in @job
  * @attached: in @job->socks
  * @dead: released; nothing is sent, armed or queued any more
@@ -309,6 +309,7 @@ int atp_job_del(struct net *net, u32 id, struct netlink_ext_ack *extack);
 void atp_job_del_all(struct net *net);
 int atp_job_attach(struct atp_job *job, struct sock *sk, u32 rank);
 void atp_job_detach(struct atp_job *job, struct sock *sk, u32 rank);
+void atp_job_params(struct atp_job *job, struct atp_params *params);
 void atp_job_set_timeout(struct atp_job *job, u32 ms);
 u32 atp_job_ranks_of(const struct atp_job *job, const struct in6_addr *addr);
 

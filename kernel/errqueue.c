@@ -25,6 +25,8 @@ void atp_errqueue_add(struct sock *sk)
 	struct atp_errmsg *msg;
 	struct sk_buff *skb;
 
+	sock_owned_by_me(sk);
+
 	skb = alloc_skb(sizeof(*msg), GFP_ATOMIC);
 	if (!skb)
 		return;
@@ -52,7 +54,9 @@ void atp_errqueue_add(struct sock *sk)
 		kfree_skb(skb);
 }
 
-/* As for every family it never sleeps, and MSG_PEEK makes no difference. */
+/* As for every family it never sleeps, and MSG_PEEK makes no difference.
+ * Context: process; the queue has a lock of its own.
+ */
 int atp_errqueue_recv(struct sock *sk, struct msghdr *msg)
 {
 	struct sk_buff *skb;

@@ -8,12 +8,16 @@
 /* Bytes pushed whose result is not complete.  Context: socket lock. */
 static int atp_outq(const struct atp_sock *as)
 {
+	sock_owned_by_me(&as->sk);
+
 	return as->running ? as->worker.pending * 4 : 0;
 }
 
 /* Bytes of the result that recvmsg() would give.  Context: socket lock. */
 static int atp_inq(const struct atp_sock *as)
 {
+	sock_owned_by_me(&as->sk);
+
 	return as->ready ? as->worker.head->elements * 4 : 0;
 }
 

@@ -128,6 +128,7 @@ static bool atp_ps_mem_charge(const struct net *net, u64 bytes)
 
 static int atp_job_start_ps(struct atp_net *an, struct atp_job *job,
 			    struct netlink_ext_ack *extack)
+	__must_hold(&an->lock)
 {
 	u64 need = atp_ps_mem(&job->params);
 	int err;
@@ -239,6 +240,7 @@ static void atp_job_fail_sockets(struct atp_job *job)
 
 /* No packet finds it any more, after a grace period. */
 static void atp_job_unlink(struct atp_net *an, struct atp_job *job)
+	__must_hold(&an->lock)
 {
 	lockdep_assert_held(&an->lock);
 
@@ -249,6 +251,7 @@ static void atp_job_unlink(struct atp_net *an, struct atp_job *job)
 
 /* End its run.  Context: a grace period after atp_job_unlink(). */
 static void atp_job_end(struct atp_net *an, struct atp_job *job)
+	__must_hold(&an->lock)
 {
 	lockdep_assert_held(&an->lock);
 
@@ -308,12 +311,22 @@ void atp_job_del_all(struct net *net)
 	mutex_unlock(&an->lock);
 }
 
+/* A copy of what is fixed, and of the timeout as it is now.  Context: any. */
+void atp_job_params(struct atp_job *job, struct atp_params *params)
+{
+	spin_lock_bh(&job->lock);
+	*params = job->params;
+	spin_unlock_bh(&job->lock);
+}
+
 /* For the PS at once, for a worker socket from its next join on. */
 void atp_job_set_timeout(struct atp_job *job, u32 ms)
 {
 	u64 timeout = (u64)ms * NSEC_PER_MSEC;
 
+	spin_lock_bh(&job->lock);
 	WRITE_ONCE(job->params.timeout, timeout);
+	spin_unlock_bh(&job->lock);
 	if (job->ps)
 		atp_ps_set_timeout(job->ps, timeout);
 }

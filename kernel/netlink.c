@@ -204,6 +204,7 @@ int atp_nl_job_set_doit(struct sk_buff *skb, struct genl_info *info)
 		GENL_SET_ERR_MSG(info, "no job with this ID");
 		return -ENOENT;
 	}
+	/* nobody else writes them: genl_mutex */
 	uid = job->uid;
 	gid = job->gid;
 	err = atp_nl_owner(info, &uid, &gid);
@@ -327,6 +328,8 @@ static int atp_nl_put_job(struct sk_buff *skb, struct atp_job *job,
 			  struct netlink_callback *cb)
 {
 	void *hdr;
+
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "a job of a dump without RCU");
 
 	hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
 			  &atp_nl_family, NLM_F_MULTI, ATP_CMD_JOB_GET);

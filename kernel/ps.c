@@ -37,10 +37,13 @@ static struct atp_ps_burst *atp_ps_burst(struct sk_buff *skb)
 }
 
 static void atp_ps_fold(struct atp_job *job)
+	__must_hold(&job->ps->lock)
 {
 	const u64 *now = (const u64 *)&job->ps->engine.stats;
 	u64 *then = (u64 *)&job->ps->folded;
 	int i;
+
+	lockdep_assert_held(&job->ps->lock);
 
 	BUILD_BUG_ON(sizeof(job->ps->folded) / sizeof(u64) !=
 		     ATP_MIB_IN_PACKETS - ATP_MIB_SWITCH_FRAGS);
@@ -56,9 +59,12 @@ static void atp_ps_fold(struct atp_job *job)
 /* The burst that waits last, if one more packet may join it. */
 static struct sk_buff *atp_ps_open_burst(struct atp_ps_host *ps, u32 len,
 					 u32 rank, bool mcast)
+	__must_hold(&ps->lock)
 {
 	struct sk_buff *skb = skb_peek_tail(&ps->out);
 	struct atp_ps_burst *b;
+
+	lockdep_assert_held(&ps->lock);
 
 	if (!skb)
 		return NULL;
@@ -119,6 +125,8 @@ static void atp_ps_build_out(struct atp_job *job, const struct atp_ps_out *out)
 	u32 ranks = out->ranks;
 	u32 rank;
 
+	lockdep_assert_held(&job->ps->lock);
+
 	if (!out->type)
 		return;
 	if (out->mcast)
@@ -136,8 +144,11 @@ static void atp_ps_build_out(struct atp_job *job, const struct atp_ps_out *out)
  * Once per fragment.
  */
 static u64 atp_ps_stall(struct atp_ps_host *ps, u32 *waiting)
+	__must_hold(&ps->lock)
 {
 	u64 since;
+
+	lockdep_assert_held(&ps->lock);
 
 	*waiting = atp_ps_waiting(&ps->engine, &since);
 	if (!*waiting || ps->stalled == ps->engine.frontier + 1)
@@ -162,8 +173,11 @@ static void atp_ps_arm(struct atp_ps_host *ps)
 }
 
 static void atp_ps_events(struct atp_job *job, const struct atp_ps_out *out)
+	__must_hold(&job->ps->lock)
 {
 	u32 id = job->params.job;
+
+	lockdep_assert_held(&job->ps->lock);
 
 	if (out->events & ATP_PS_EV_COMPLETE)
 		trace_atp_complete(job->net, id, job->ps->engine.epoch,
@@ -196,11 +210,15 @@ static void atp_ps_act(struct atp_job *job, const struct atp_ps_out *out)
 		tasklet_schedule(&job->ps->tasklet);
 }
 
-/* Parameter packets no longer fit the path to these ranks, and never will. */
+/* Parameter packets no longer fit the path to these ranks, and never will.
+ * Context: softirq.
+ */
 static void atp_ps_mtu(struct atp_job *job, u32 ranks)
 {
 	struct atp_ps_host *ps = job->ps;
 	struct atp_ps_out out;
+
+	lockdep_assert_in_softirq();
 
 	spin_lock(&ps->lock);
 	if (!ps->stopped) {
@@ -250,6 +268,8 @@ void atp_ps_receive(struct atp_job *job, struct sk_buff *skb, u32 sender)
 	struct atp_ps_host *ps = job->ps;
 	struct atp_ps_out out = {};
 	enum atp_drop reason;
+
+	lockdep_assert_in_softirq();
 
 	spin_lock(&ps->lock);
 	reason = atp_ps_rx(&ps->engine, ktime_get_ns(), atp_skb_pkt(skb),

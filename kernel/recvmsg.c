@@ -22,6 +22,8 @@ static int atp_wait_result(struct sock *sk, long *timeo)
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
 	int err = 0;
 
+	sock_owned_by_me(sk);
+
 	if (atp_sk_may_pull(sk))
 		return 0;
 	add_wait_queue(sk_sleep(sk), &wait);

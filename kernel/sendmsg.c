@@ -63,6 +63,8 @@ void atp_write_space(struct sock *sk)
 /* Context: socket lock. */
 static void atp_uncharge(struct sock *sk, u32 cost)
 {
+	sock_owned_by_me(sk);
+
 	sk_wmem_queued_add(sk, -cost);
 	sk_mem_uncharge(sk, cost);
 }
@@ -95,6 +97,8 @@ static void atp_push_free(struct atp_push *push)
 void atp_chunk_put(struct sock *sk, struct atp_chunk *chunk)
 {
 	struct atp_push *push = container_of(chunk, struct atp_push, chunk);
+
+	sock_owned_by_me(sk);
 
 	if (--push->users)
 		return;
@@ -129,6 +133,8 @@ static int atp_wait_space(struct sock *sk, u32 cost, long *timeo)
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
 	int err = 0;
 
+	sock_owned_by_me(sk);
+
 	if (atp_sk_may_push(sk, cost))
 		return 0;
 	sk_set_bit(SOCKWQ_ASYNC_NOSPACE, sk);
@@ -153,8 +159,11 @@ static int atp_wait_space(struct sock *sk, u32 cost, long *timeo)
 /* May chunks be pushed at all?  Context: socket lock. */
 static int atp_push_error(struct sock *sk)
 {
-	int err = sock_error(sk);
+	int err;
 
+	sock_owned_by_me(sk);
+
+	err = sock_error(sk);
 	if (!err)
 		err = atp_sk_errno(sk);
 	if (!err && (sk->sk_shutdown & SEND_SHUTDOWN))

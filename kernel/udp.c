@@ -187,40 +187,45 @@ static int atp_udp_open_one(struct net *net, u8 family, struct socket **sock)
 	return 0;
 }
 
-/* Context: atp_net.lock held. */
+/* Context: atp_net.lock held; there is no job yet, nobody sends. */
 int atp_udp_open(struct net *net)
+	__must_hold(&atp_pernet(net)->lock)
 {
 	struct atp_net *an = atp_pernet(net);
+	struct socket *sock4, *sock6 = NULL;
 	int err;
 
 	lockdep_assert_held(&an->lock);
 
-	err = atp_udp_open_one(net, AF_INET, &an->sock4);
+	err = atp_udp_open_one(net, AF_INET, &sock4);
 	if (err)
 		return err;
 	/* a host may have IPv6 switched off */
-	err = atp_udp_open_one(net, AF_INET6, &an->sock6);
+	err = atp_udp_open_one(net, AF_INET6, &sock6);
 	if (err && err != -EAFNOSUPPORT && err != -EPFNOSUPPORT) {
-		udp_tunnel_sock_release(an->sock4);
-		an->sock4 = NULL;
+		udp_tunnel_sock_release(sock4);
 		return err;
 	}
+	WRITE_ONCE(an->sock4, sock4);
+	WRITE_ONCE(an->sock6, sock6);
 	return 0;
 }
 
 /* Context: atp_net.lock held; no job is left, nobody sends. */
 void atp_udp_close(struct net *net)
+	__must_hold(&atp_pernet(net)->lock)
 {
 	struct atp_net *an = atp_pernet(net);
+	struct socket *sock4 = an->sock4;
 	struct socket *sock6 = an->sock6;
 
 	lockdep_assert_held(&an->lock);
 
+	WRITE_ONCE(an->sock4, NULL);
 	WRITE_ONCE(an->sock6, NULL);
 	if (sock6)
 		udp_tunnel_sock_release(sock6);
-	udp_tunnel_sock_release(an->sock4);
-	an->sock4 = NULL;
+	udp_tunnel_sock_release(sock4);
 	/* a packet may have found the socket just before */
 	synchronize_rcu();
 }

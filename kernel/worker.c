@@ -22,6 +22,8 @@ static void atp_sk_fold(struct atp_sock *as)
 	u64 *then = (u64 *)&as->folded;
 	int i;
 
+	sock_owned_by_me(&as->sk);
+
 	BUILD_BUG_ON(sizeof(as->folded) / sizeof(u64) !=
 		     ATP_MIB_SWITCH_FRAGS - ATP_MIB_SENT);
 	for (i = 0; i < sizeof(as->folded) / sizeof(u64); i++) {
@@ -41,6 +43,8 @@ static int atp_sk_send(struct atp_sock *as, struct sk_buff *skb, u32 gso_size)
 	struct atp_job *job = as->job;
 	int err;
 
+	sock_owned_by_me(&as->sk);
+
 	skb_set_owner_w(skb, &as->sk);
 	local_bh_disable();
 	err = atp_xmit(job, skb, gso_size, &job->addr[as->rank],
@@ -54,6 +58,8 @@ static void atp_sk_send_ctl(struct atp_sock *as, u8 type)
 {
 	struct sk_buff *skb;
 	void *data;
+
+	sock_owned_by_me(&as->sk);
 
 	skb = atp_alloc_ctl(&data, GFP_ATOMIC);
 	if (!skb) {
@@ -74,7 +80,8 @@ static u32 atp_sk_due(const struct atp_worker *w)
 }
 
 /* Is the send buffer full of packets that have not left the host?  Then more of
- * them would only wait in the queue of the same device.
+ * them would only wait in the queue of the same device.  They leave without the
+ * lock, so it is a hint.
  */
 static bool atp_sk_held(const struct atp_sock *as)
 {
@@ -88,6 +95,8 @@ static bool atp_sk_burst(struct atp_sock *as, u64 now)
 	u32 seq, len, next, room, n, bytes;
 	struct sk_buff *skb;
 	void *data;
+
+	sock_owned_by_me(&as->sk);
 
 	if (!atp_worker_next(w, &seq))
 		return false;
@@ -237,6 +246,8 @@ void atp_sk_release_cb(struct sock *sk)
 {
 	struct atp_sock *as = atp_sk(sk);
 
+	sock_owned_by_me(sk);
+
 	if (test_and_clear_bit(ATP_DEFER_TIMER, &as->deferred))
 		atp_sk_timeout(sk);
 	if (test_and_clear_bit(ATP_DEFER_PUSH, &as->deferred))
@@ -274,6 +285,8 @@ static void atp_sk_discard(struct sock *sk)
 	struct atp_sock *as = atp_sk(sk);
 	struct atp_chunk *chunk;
 
+	sock_owned_by_me(sk);
+
 	if (!as->running)
 		return;
 	while ((chunk = atp_worker_pop(&as->worker)))
@@ -285,6 +298,8 @@ static void atp_sk_discard(struct sock *sk)
 static void atp_sk_leave(struct sock *sk)
 {
 	struct atp_sock *as = atp_sk(sk);
+
+	sock_owned_by_me(sk);
 
 	atp_sk_send_ctl(as, ATP_TYPE_LEAVE);
 	atp_sk_fold(as);
@@ -327,6 +342,8 @@ void atp_sk_update(struct sock *sk)
 /* Context: socket lock, joined. */
 void atp_sk_shutdown(struct sock *sk, u8 how)
 {
+	sock_owned_by_me(sk);
+
 	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | how);
 	atp_sk_update(sk);
 	/* who sleeps in a push or a pull, who polls */
@@ -338,7 +355,9 @@ static void atp_sk_joined(struct sock *sk)
 {
 	struct atp_sock *as = atp_sk(sk);
 
-	atp_worker_init(&as->worker, &as->job->params, as->rank,
+	sock_owned_by_me(sk);
+
+	atp_worker_init(&as->worker, &as->session.params, as->rank,
 			as->session.epoch, as->frags);
 	memset(&as->folded, 0, sizeof(as->folded));
 	as->running = true;
@@ -352,6 +371,8 @@ static enum atp_drop atp_sk_data(struct sock *sk, const struct atp_pkt *pkt,
 	struct atp_sock *as = atp_sk(sk);
 	enum atp_drop reason;
 	u64 chunks, marks;
+
+	sock_owned_by_me(sk);
 
 	if (!as->running || as->session.state != ATP_SESSION_JOINED)
 		return ATP_DROP_STATE;
@@ -411,16 +432,21 @@ static int atp_sk_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 	return 0;
 }
 
-/* Context: softirq under RCU. */
+/* Context: softirq under RCU, which keeps the job that the packet has found the
+ * socket by; whoever owns the socket may let go of that job just now.
+ */
 int atp_sk_rcv(struct sock *sk, struct sk_buff *skb)
 {
 	u32 limit = READ_ONCE(sk->sk_rcvbuf) + READ_ONCE(sk->sk_sndbuf);
+
+	lockdep_assert_in_softirq();
 
 	bh_lock_sock(sk);
 	if (!sock_owned_by_user(sk))
 		atp_sk_backlog_rcv(sk, skb);
 	else if (sk_add_backlog(sk, skb, limit))
-		atp_drop(sock_net(sk), atp_sk(sk)->job, skb, ATP_DROP_BACKLOG);
+		atp_drop(sock_net(sk), READ_ONCE(atp_sk(sk)->job), skb,
+			 ATP_DROP_BACKLOG);
 	bh_unlock_sock(sk);
 	return 0;
 }
@@ -442,6 +468,8 @@ static u32 atp_sk_frags_size(const struct atp_sock *as)
 static int atp_sk_alloc_frags(struct atp_sock *as)
 {
 	u32 size = atp_sk_frags_size(as);
+
+	sock_owned_by_me(&as->sk);
 
 	if (as->frags)
 		return 0;
@@ -473,6 +501,7 @@ int atp_sk_start(struct sock *sk)
 {
 	struct atp_sock *as = atp_sk(sk);
 	struct atp_job *job = as->job;
+	struct atp_params params;
 	u32 overhead;
 	int err, mtu;
 
@@ -500,7 +529,8 @@ int atp_sk_start(struct sock *sk)
 	WRITE_ONCE(sk->sk_shutdown, 0);
 	atp_sk_update(sk);
 	WRITE_ONCE(sk->sk_state, TCP_SYN_SENT);
-	atp_session_init(&as->session, &job->params, as->rank);
+	atp_job_params(job, &params);
+	atp_session_init(&as->session, &params, as->rank);
 	atp_session_join(&as->session, ktime_get_ns(), get_random_u32());
 	atp_sk_arm(sk);
 	return 0;
@@ -552,11 +582,13 @@ void atp_sk_stop(struct sock *sk)
 }
 
 /* Error of a socket that has no run (any more), or 0.  One that was shut down
- * for pushing has left its run in peace.
+ * for pushing has left its run in peace.  Context: socket lock.
  */
 int atp_sk_errno(const struct sock *sk)
 {
 	const struct atp_sock *as = atp_sk(sk);
+
+	sock_owned_by_me(sk);
 
 	switch (as->session.state) {
 	case ATP_SESSION_FAILED:
@@ -570,6 +602,8 @@ int atp_sk_errno(const struct sock *sk)
 
 static u32 atp_sk_state(const struct atp_sock *as)
 {
+	sock_owned_by_me(&as->sk);
+
 	switch (as->session.state) {
 	case ATP_SESSION_JOINING:
 		return ATP_JOINING;

@@ -219,7 +219,7 @@ static int atp_xmit4(struct net *net, struct sk_buff *skb, u32 gso_size,
 			    CSUM_MANGLED_0;
 	}
 	skb->protocol = htons(ETH_P_IP);
-	iptunnel_xmit(atp_pernet(net)->sock4->sk, rt, skb, src, dst,
+	iptunnel_xmit(READ_ONCE(atp_pernet(net)->sock4)->sk, rt, skb, src, dst,
 		      IPPROTO_UDP, INET_ECN_ECT_0, ATP_TTL, htons(IP_DF),
 		      false);
 	return 0;
@@ -263,7 +263,7 @@ static int atp_xmit6(struct net *net, struct sk_buff *skb, u32 gso_size,
 	ip6->saddr = *src;
 	ip6->daddr = *dst;
 	skb->protocol = htons(ETH_P_IPV6);
-	ip6tunnel_xmit(atp_pernet(net)->sock6->sk, skb, NULL);
+	ip6tunnel_xmit(READ_ONCE(atp_pernet(net)->sock6)->sk, skb, NULL);
 	return 0;
 }
 
@@ -288,6 +288,8 @@ int atp_xmit(struct atp_job *job, struct sk_buff *skb, u32 gso_size,
 	struct net *net = job->net;
 	u32 packets = 1;
 	int err;
+
+	lockdep_assert_in_softirq();
 
 	if (gso_size)
 		packets = DIV_ROUND_UP(skb->len, gso_size);
