@@ -11,13 +11,17 @@ import socket
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                                "../socket"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "../socket"), os.path.join(HERE, "../lib")]
 # pylint: disable=wrong-import-position
 from atptest import (ATP, J_ID, TOP, Netlink, attrs, join, main, new_net,
                      proc_protocols, run, same, sum_works, test, u32, wait_for)
+from kmod import loaded, unload
 
 SO_TIMESTAMP = 29
+# Pages that the kernel's count of a family may be off by: what each CPU has
+# taken and given back is added up when it is 256 of them.
+SPARE = 256 * os.cpu_count()
 SECONDS, SEED = (sys.argv[1:] + ["20", "1"][len(sys.argv) - 1:])[:2]
 del sys.argv[1:]
 
@@ -40,7 +44,9 @@ def calls_messages_and_packets():
 @test
 def no_socket_is_left():
     # a socket is gone before its packets and its memory are
-    wait_for(lambda: proc_protocols() == (0, 0), "no sockets, no pages")
+    wait_for(lambda: proc_protocols()[0] == 0, "no sockets")
+    wait_for(lambda: abs(proc_protocols()[1]) <= SPARE, "no pages")
+    print("# sockets, pages:", proc_protocols())
 
 
 @test
@@ -54,9 +60,8 @@ def jobs_can_be_removed():
 
 @test
 def module_can_be_removed():
-    run("rmmod", "atp")
-    with open("/proc/modules", encoding="ascii") as f:
-        same([line for line in f if line.startswith("atp ")], [])
+    unload()
+    same(loaded(), False)
 
 
 @test
