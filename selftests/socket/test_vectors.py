@@ -1,51 +1,123 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""The packets that everybody refuses (../vectors/packets), at a PS in the
-kernel: each is counted under its reason, and the next sum is right."""
+"""The packets that everybody refuses (../vectors/packets), at a PS and a worker
+in the kernel: each is counted under its reason, and where none was taken the
+next sum is right."""
+import array
+import itertools
 import os
 import struct
 
-from atptest import (HERE, Info, J_TIMEOUT, Netlink, attr, join, main, new_net,
-                     same, sum_works, test, udp, wait_for)
+from atptest import (FLOAT32, HERE, INT32, JOINING, J_FRAGMENT, J_TIMEOUT,
+                     J_WAITING, J_WINDOW, DTYPE, SOL_ATP, Info, Netlink, attr,
+                     join, main, new_net, pushed, same, sock, start_join,
+                     sum_works, test, u32, udp, wait_for)
 
-JOB, WORKER = 7, "127.0.0.2"
+JOB, RANK = 7, 1
+FILE = os.path.join(HERE, "../vectors/packets")
 
 
 def vectors():
-    """(name, reason, payload) of each line."""
-    with open(os.path.join(HERE, "../vectors/packets"), encoding="ascii") as f:
-        for line in f:
-            if not line.startswith("#"):
-                name, reason, _, payload = line.split()
-                yield (name, reason,
-                       b"" if payload == "-" else bytes.fromhex(payload))
+    """((workers, fragment, window, state), name, packets) of each vector;
+    packets: (from, to, reason, payload)"""
+    job, lines = None, []
+    with open(FILE, encoding="ascii") as f:
+        for words in map(str.split, f):
+            if words[0] == "job":
+                job = (*map(int, words[1:4]), words[4])
+            elif not words[0].startswith("#"):
+                name, way, reason, _, payload = words
+                payload = "" if payload == "-" else payload
+                lines.append((job, name, *way.split(">"), reason,
+                              bytes.fromhex(payload)))
+    for (job, name), packets in itertools.groupby(lines, lambda l: l[:2]):
+        yield job, name, [packet[2:] for packet in packets]
 
 
-def of_run(payload, epoch, frontier):
-    """The epoch and the sequence number are relative."""
-    if len(payload) < 36:
-        return payload
-    e, s = struct.unpack_from("!II", payload, 8)
-    return payload[:8] + struct.pack("!II", (e + epoch) & 0xffffffff,
-                                     (s + frontier) & 0xffffffff) + payload[16:]
+def address(host):
+    """Each rank has one of its own."""
+    return {"ps": "127.0.0.1", "x": "127.0.0.99"}.get(host) or \
+        f"127.0.0.{int(host) + 2}"
+
+
+class Rack:
+    """The job in its state"""
+    def __init__(self, workers, fragment, window, state):
+        new_net()
+        self.nl = Netlink()
+        self.nl.add(JOB, workers=[address(str(r)) for r in range(workers)],
+                    # a machine that is slow is not dead
+                    more=attr(J_TIMEOUT, 600000) + attr(J_WINDOW, window) +
+                    attr(J_FRAGMENT, fragment))
+        if state == "joining":
+            self.socks = {RANK: sock()}
+            start_join(self.socks[RANK], JOB, RANK)
+            same(self.info().state, JOINING)
+        else:
+            self.socks = dict(enumerate(join(JOB, workers)))
+        if state == "idle":
+            sum_works(list(self.socks.values()))
+        if state == "pushed":
+            self.push()
+        self.epoch, self.seq = self.info().epoch, None
+
+    def info(self):
+        return Info(self.socks[RANK])
+
+    def push(self):
+        s = self.socks[RANK]
+        pushed(s, *[0] * 10)
+        s.setsockopt(SOL_ATP, DTYPE, FLOAT32)
+        s.send(array.array("f", [0.0] * 3).tobytes())
+        s.setsockopt(SOL_ATP, DTYPE, INT32)
+        pushed(s, *[0] * 4)
+        same(self.info().nxt, 4)
+        wait_for(lambda: u32(self.nl.job(JOB).get(J_WAITING)) == 0b101,
+                 "the PS has the first fragment")
+
+    def of_run(self, payload):
+        """The epoch and the sequence number are relative."""
+        if len(payload) < 36:
+            return payload
+        epoch, seq = struct.unpack_from("!II", payload, 8)
+        return payload[:8] + struct.pack(
+            "!II", (epoch + self.epoch) & 0xffffffff,
+            (seq + self.seq) & 0xffffffff) + payload[16:]
+
+    def play(self, name, packets):
+        self.seq = self.info().una
+        for source, to, reason, payload in packets:
+            counters = self.nl.counters()
+            udp(address(source), self.of_run(payload), address(to))
+            counter = "in_packets" if reason == "ok" else "drop_" + reason
+            wait_for(lambda c=counter, v=counters: self.nl.counters()[c] > v[c],
+                     f"{name}: {source}>{to}: {reason}")
+
+    def still_works(self):
+        same(self.info().epoch, self.epoch, "the run")
+        sum_works(list(self.socks.values()))
+
+
+def takes_nothing(job, packets):
+    """Then the state is as before, for the next vector."""
+    return job[3] == "idle" and len(packets) == 1
 
 
 @test
 def each_for_its_reason():
-    new_net()
-    nl = Netlink()
-    nl.add(JOB, workers=[WORKER] * 2, more=attr(J_TIMEOUT, 600000))
-    socks = join(JOB)
-    epoch, n = Info(socks[0]).epoch, 0
-    for name, reason, payload in vectors():
-        before = nl.drops()[reason]
-        udp(WORKER, of_run(payload, epoch, Info(socks[0]).una))
-        wait_for(lambda r=reason, b=before: nl.drops()[r] > b,
-                 f"{name} dropped for {reason}")
-        n += 1
-    same(n > 50, True)
-    sum_works(socks)
-    same(Info(socks[0]).epoch, epoch, "the run")
+    # packets for one port on one processor keep their order
+    os.sched_setaffinity(0, {0})
+    rack, of_job, n = None, None, 0
+    for job, name, packets in vectors():
+        if not (rack and of_job == job and takes_nothing(job, packets)):
+            rack, of_job = Rack(*job), job
+        rack.play(name, packets)
+        if takes_nothing(job, packets):
+            rack.still_works()
+        else:
+            rack = None
+        n += len(packets)
+    same(n > 100, True)
 
 
 main()
