@@ -13,4 +13,6 @@ atp-%.o: $(ATP_DIR)/%.c
 	$(QUIET_CC)$(CC) $(CFLAGS) $(CPPFLAGS) -I$(ATP_TOP)/uapi -I. \
 		-MMD -MP -c $< -o $@
 
+# what these make is not what make is for
+.DEFAULT_GOAL := all
 -include $(wildcard atp-*.d)
