@@ -5,7 +5,7 @@
 #include "mib.h"
 
 static const char *const mib_names[ATP_MIB_MAX] = {
-#define X(name, string) \
+#define X(name, string, help) \
 	[ATP_MIB_##name] = string,
 	ATP_MIB_WORKER(X)
 	ATP_MIB_PS(X)

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Install what building and testing needs: Debian packages only. Besides,
-# unpack Debian's stock kernels with their headers into build/kernels/<series>/
-# and the maintainers' scripts of linux-source into build/linux-scripts/.
+# unpack Debian's stock kernels with their headers into build/kernels/<series>/,
+# the maintainers' scripts of linux-source into build/linux-scripts/, and
+# Prometheus' promtool into build/promtool/.
 # Nothing is installed into /boot or /lib/modules. With nothing to do it
 # returns at once.
 #
@@ -23,7 +24,7 @@ what=${1:-check}
 packages=(
 	bc bison flex gcc gcc-12 libc6-dev linux-libc-dev make
 	clang-14 clang llvm-14 llvm bpftool
-	libbpf-dev libxdp-dev libmnl-dev libelf-dev zlib1g-dev libcap-dev
+	libbpf-dev libncurses-dev libxdp-dev libmnl-dev libelf-dev zlib1g-dev libcap-dev
 	pkg-config dpkg-dev cpio kmod rsync xz-utils
 	busybox-static qemu-system-x86 qemu-system-common
 	ethtool iproute2 iputils-ping procps util-linux
@@ -174,6 +175,19 @@ fetch_scripts() {
 	mv "$new" "$dir"
 }
 
+# promtool alone: the package also has a server that would be started.
+fetch_promtool() {
+	local dir=$build/promtool new
+
+	[ ! -e "$dir/promtool" ] || return 0
+	say "fetching promtool"
+	new=$(mktemp -d "$build/promtool.XXXXXX")
+	fetch "$new" prometheus
+	mkdir -p "$dir"
+	mv "$new/usr/bin/promtool" "$dir/promtool"
+	rm -rf "$new"
+}
+
 source_version() {
 	compgen -G '/var/lib/apt/lists/*Packages*' >/dev/null || apt_update
 	apt-cache show --no-all-versions linux-source-6.1 |
@@ -217,4 +231,5 @@ for kernel in "${kernels[@]}"; do
 done
 if [ "$what" = check ]; then
 	fetch_scripts
+	fetch_promtool
 fi

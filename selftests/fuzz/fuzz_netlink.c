@@ -32,6 +32,9 @@ static const char *const commands[][MOST_WORDS] = {
 	{ "atp", "-json", "-timestamp", "monitor", "job", "7" },
 	{ "atp", "job", "del", "7" },
 	{ "atp", "job", "set", "7", "timeout", "5s" },
+	{ "atp", "stats", "prometheus" },
+	{ "atp", "top", "count", "2" },
+	{ "atp", "-json", "top", "count", "2" },
 };
 
 static struct bytes in;

@@ -20,7 +20,7 @@ silent() {
 check "help" run 0 '^Usage: atp ' "$atp" help
 check "help by option" run 0 '^Usage: atp ' "$atp" -h
 check "version" run 0 '^atp [0-9]' "$atp" -V
-for object in job sock stats switch monitor; do
+for object in job sock stats switch top monitor; do
 	check "help of $object" run 0 "^Usage: atp $object " \
 		"$atp" "$object" help
 	check "help of $object, abbreviated" run 0 "^Usage: atp $object " \
@@ -77,6 +77,12 @@ check "sock: job without ID" run 255 . "$atp" sock job
 check "sock: rank is no number" run 255 '"x"' "$atp" sock rank x
 check "stats: unknown word" run 255 '"x"' "$atp" stats show x
 check "stats: two jobs" run 255 . "$atp" stats job 1 job 2
+check "stats prometheus: unknown word" run 255 '"x"' "$atp" stats prometheus x
+check "stats prometheus: file without path" run 255 . \
+	"$atp" stats prometheus file
+check "top: unknown word" run 255 '"x"' "$atp" top x
+check "top: no count" run 255 '"0"' "$atp" top count 0
+check "top: no interval" run 255 '"0"' "$atp" top interval 0
 check "monitor: unknown word" run 255 '"x"' "$atp" monitor x
 if ! grep -qs '^atp ' /proc/modules && ! modprobe -n atp 2>/dev/null; then
 	check "without the module: how to load it" \

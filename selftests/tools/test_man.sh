@@ -21,14 +21,32 @@ words() {
 	return "$status"
 }
 
-for page in atp atp-job atp-sock atp-stats atp-monitor; do
+for page in atp atp-job atp-sock atp-stats atp-switch atp-top atp-monitor; do
 	check "lint: $page.8" run 0 '' mandoc -Tlint -Wwarning \
 		"$man/$page.8"
 done
-for object in job sock stats; do
+for object in job sock stats top; do
 	check "$object: page and usage agree" words "atp-$object.8" \
 		"$atp" "$object" help
 done
+
+# Counters have one text each, where the kernel has their names from.
+check "counters: page and kernel agree" python3 - <<'END'
+import re, sys
+
+told = dict(re.findall(r"\.It Va (\w+)\n(.*)",
+                       open("Documentation/man/atp-stats.8").read()))
+bad = 0
+for path, prefix in (("counters.h", ""), ("engine/drop.h", "drop_")):
+    table = re.findall(r'X\(\w+,\s*"(\w+)",\s*"([^"]*)"\)',
+                       open("kernel/" + path).read())
+    assert len(table) > 20
+    for name, text in table:
+        if told.get(prefix + name) != text:
+            print(prefix + name, "is not", repr(text))
+            bad = 1
+sys.exit(bad)
+END
 
 # complete_as WORDS: what bash would offer for the last word
 complete_as() {
@@ -41,7 +59,7 @@ complete_as() {
 }
 export -f complete_as
 
-check "completion: objects" run 0 '^job sock stats switch monitor help$' \
+check "completion: objects" run 0 '^job sock stats switch top monitor help$' \
 	bash -c 'complete_as "atp "'
 check "completion: part of an object" run 0 '^stats$' \
 	bash -c 'complete_as "atp -json sta"'
@@ -50,5 +68,8 @@ check "completion: properties" run 0 '^fragment$' \
 	bash -c 'complete_as "atp job add 1 f"'
 check "completion: what can be set" run 0 '^timeout uid gid$' \
 	bash -c 'complete_as "atp job set 1 "'
+check "completion: top" run 0 '^batch$' bash -c 'complete_as "atp top b"'
+check "completion: file" run 0 '^file$' \
+	bash -c 'complete_as "atp stats prometheus "'
 check "completion: options" run 0 '-netns' bash -c 'complete_as "atp -"'
 end

@@ -20,7 +20,7 @@ _atp_words() {
 		compgen -g; echo none
 		return
 		;;
-	ps | worker | fragment | window | scale | timeout | rank)
+	ps | worker | fragment | window | scale | timeout | rank | interval | count)
 		return
 		;;
 	esac
@@ -40,11 +40,15 @@ _atp_words() {
 	job/del | job/show | job/stall)
 		[[ $last != "$command" ]] || _atp_jobs
 		;;
-	sock/ | stats/) echo show job help ;;
+	sock/) echo show job help ;;
+	stats/) echo show job prometheus help ;;
 	monitor/) echo job help ;;
+	top/) echo batch interval count job help ;;
 	*/job) _atp_jobs ;;
+	top/*) echo batch interval count job ;;
 	sock/show) echo job rank ;;
 	stats/show) echo job ;;
+	stats/prometheus) [[ $last = file ]] || echo file ;;
 	switch/) echo attach detach job port refresh show check help ;;
 	switch/attach) echo dev aggregators payload timeout generic ;;
 	switch/detach | switch/port | switch/check) echo dev ;;
@@ -74,7 +78,7 @@ _atp() {
 			cut -d ' ' -f 1 | grep "^$cur")
 	elif [[ $i -eq $COMP_CWORD ]]; then
 		mapfile -t COMPREPLY < <(compgen -W \
-			'job sock stats switch monitor help' -- "$cur")
+			'job sock stats switch top monitor help' -- "$cur")
 	else
 		object=${COMP_WORDS[i]}
 		command=

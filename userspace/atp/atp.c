@@ -21,6 +21,7 @@ static const struct {
 	{ "sock",	do_sock },
 	{ "stats",	do_stats },
 	{ "switch",	do_switch_object },
+	{ "top",	do_top },
 	{ "monitor",	do_monitor },
 	{ "help",	do_help },
 };
@@ -30,7 +31,7 @@ static void usage(FILE *to)
 	fprintf(to,
 		"Usage: atp [ OPTIONS ] OBJECT { COMMAND | help }\n"
 		"       ip [ OPTIONS ] atp OBJECT { COMMAND | help }\n"
-		"OBJECT := { job | sock | stats | switch | monitor | help }\n"
+		"OBJECT := { job | sock | stats | switch | top | monitor | help }\n"
 		"OPTIONS := { -j[son] | -p[retty] | -s[tats] | -t[imestamp] |\n"
 		"             -n[etns] NAME | -4 | -6 | -h[elp] | -V[ersion] }\n");
 }

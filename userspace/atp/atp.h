@@ -15,6 +15,7 @@ int do_atp(int argc, char **argv);
 int do_job(int argc, char **argv);
 int do_sock(int argc, char **argv);
 int do_stats(int argc, char **argv);
+int do_top(int argc, char **argv);
 int do_monitor(int argc, char **argv);
 
 /* Is @word help, or an abbreviation? */

@@ -3,6 +3,7 @@
 #include <linux/atp.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include "addr.h"
 #include "print.h"
 #include "reply.h"
@@ -20,6 +21,19 @@ static const char * const reasons[] = {
 	[ATP_REASON_REMOVED] = "removed",
 	[ATP_REASON_MTU] = "mtu",
 };
+
+static const char * const states[] = {
+	[ATP_UNBOUND] = "unbound",
+	[ATP_BOUND] = "bound",
+	[ATP_JOINING] = "joining",
+	[ATP_JOINED] = "joined",
+	[ATP_FAILED] = "failed",
+};
+
+const char *sock_state_text(unsigned int state)
+{
+	return state < ARRAY_SIZE(states) ? states[state] : "unknown";
+}
 
 void print_text(const char *text)
 {
@@ -93,29 +107,36 @@ static void print_ranks_json(const char *name, uint32_t ranks)
 	close_json_array(PRINT_JSON, NULL);
 }
 
-void print_ranks(const char *name, uint32_t ranks)
+const char *ranks_text(uint32_t ranks, char buf[RANKS_LEN])
 {
 	unsigned int first, last;
-	const char *comma = " ";
+	const char *comma = "";
+	int at = 0;
 
-	if (is_json_context()) {
-		print_ranks_json(name, ranks);
-		return;
-	}
-	printf(" %s", name);
-	if (!ranks)
-		printf(" none");
 	for (first = 0; first < ATP_MAX_WORKERS; first = last + 1) {
 		last = first;
 		if (!(ranks >> first & 1))
 			continue;
 		while (last + 1 < ATP_MAX_WORKERS && ranks >> (last + 1) & 1)
 			last++;
-		printf("%s%u", comma, first);
+		at += sprintf(buf + at, "%s%u", comma, first);
 		if (last > first)
-			printf("-%u", last);
+			at += sprintf(buf + at, "-%u", last);
 		comma = ",";
 	}
+	if (!at)
+		strcpy(buf, "none");
+	return buf;
+}
+
+void print_ranks(const char *name, uint32_t ranks)
+{
+	char buf[RANKS_LEN];
+
+	if (is_json_context())
+		print_ranks_json(name, ranks);
+	else
+		printf(" %s %s", name, ranks_text(ranks, buf));
 }
 
 void print_counter(const char *name, uint64_t value, int indent)

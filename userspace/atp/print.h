@@ -23,12 +23,19 @@ void print_host(const struct in6_addr *addr);
 /* JSON: at @key, which says the unit; text: @name and a readable duration */
 void print_ms(const char *key, const char *name, unsigned int ms);
 void print_us(const char *key, const char *name, unsigned int us);
-/* Numbers of the bits in @ranks: JSON a list, text "0-2,5" */
+/* Room for every second rank */
+#define RANKS_LEN	80
+
+/* Numbers of the bits in @ranks, "0-2,5", in @buf.  Return: @buf */
+const char *ranks_text(uint32_t ranks, char buf[RANKS_LEN]);
+/* The same: JSON a list */
 void print_ranks(const char *name, uint32_t ranks);
 /* Counters: JSON an object at "counters", text lines indented by @indent */
 void print_counters(const struct nlattr *counters, int indent);
 /* One of these in text: "name value", with the indent */
 void print_counter(const char *name, uint64_t value, int indent);
+/* Name of an enum atp_state */
+const char *sock_state_text(unsigned int state);
 /* enum atp_reason at "reason" */
 void print_reason(unsigned int reason);
 /* Text only */

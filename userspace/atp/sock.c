@@ -3,6 +3,7 @@
 #include <linux/atp_netlink.h>
 #include <string.h>
 #include "atp.h"
+#include "counters.h"
 #include "fetch.h"
 #include "job.h"
 #include "print.h"
@@ -22,14 +23,6 @@ struct filter {
 	uint32_t	rank;
 };
 
-static const char * const states[] = {
-	[ATP_UNBOUND] = "unbound",
-	[ATP_BOUND] = "bound",
-	[ATP_JOINING] = "joining",
-	[ATP_JOINED] = "joined",
-	[ATP_FAILED] = "failed",
-};
-
 /* What atp_info.ranks means. */
 static const char *ranks_name(uint32_t state)
 {
@@ -45,10 +38,7 @@ static const char *ranks_name(uint32_t state)
 
 static void print_state(const struct atp_info *info)
 {
-	if (info->state < ARRAY_SIZE(states))
-		print_word("state", states[info->state]);
-	else
-		print_field("state", info->state);
+	print_word("state", sock_state_text(info->state));
 	if (info->state == ATP_FAILED)
 		print_reason(info->reason);
 	if (info->ranks || is_json_context())
@@ -69,25 +59,13 @@ static void print_space(const struct atp_info *info)
 
 static void print_stats(const struct atp_info *info)
 {
-	const struct {
-		const char *name;
-		uint64_t value;
-	} stats[] = {
-		{ "sent", info->sent },
-		{ "resent", info->resent },
-		{ "fast_retransmits", info->fast_retransmits },
-		{ "timeouts", info->timeouts },
-		{ "ecn", info->ecn },
-		{ "raw", info->raw },
-		{ "duplicates", info->duplicates },
-		{ "chunks", info->chunks },
-	};
 	unsigned int i;
 
 	open_json_object("counters");
 	print_text("   ");
-	for (i = 0; i < ARRAY_SIZE(stats); i++)
-		print_field64(stats[i].name, stats[i].value);
+	for (i = 0; i < SOCK_COUNTERS; i++)
+		print_field64(sock_counters[i].name,
+			      sock_counter_get(info, i));
 	print_text("\n");
 	close_json_object();
 }

@@ -8,11 +8,13 @@
 #include "job.h"
 #include "netlink_gen.h"
 #include "print.h"
+#include "prometheus.h"
 
 static void usage(FILE *to)
 {
 	fprintf(to,
 		"Usage: atp stats [ show ] [ job ID ]\n"
+		"       atp stats prometheus [ file PATH ]\n"
 		"       atp stats help\n");
 }
 
@@ -102,5 +104,7 @@ int do_stats(int argc, char **argv)
 		return stats_show(argc - 1, argv + 1);
 	if (!strcmp(*argv, "job"))
 		return stats_show(argc, argv);
+	if (!matches(*argv, "prometheus"))
+		return stats_prometheus(argc - 1, argv + 1);
 	return unknown_command("stats", *argv);
 }

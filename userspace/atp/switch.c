@@ -6,6 +6,7 @@
 #include <string.h>
 #include <net/if.h>
 #include "../switch/switch.h"
+#include "json_print.h"
 #include "utils.h"
 #include "switch.h"
 
@@ -408,9 +409,16 @@ static void print_finding(const struct sw_finding *f, void *arg)
 {
 	bool *bad_one = arg;
 
-	printf("%-4s %s%s%s%s%s\n", f->bad ? "BAD" : *f->hint ? "note" : "ok",
-	       f->dev, *f->dev ? ": " : "", f->what, *f->hint ? ": " : "",
-	       f->hint);
+	open_json_object(NULL);
+	print_string(PRINT_ANY, "state", "%-4s ",
+		     f->bad ? "BAD" : *f->hint ? "note" : "ok");
+	if (*f->dev)
+		print_string(PRINT_ANY, "dev", "%s: ", f->dev);
+	print_string(PRINT_ANY, "what", "%s", f->what);
+	if (*f->hint)
+		print_string(PRINT_ANY, "hint", ": %s", f->hint);
+	print_string(PRINT_FP, NULL, "%s", "\n");
+	close_json_object();
 	if (f->bad)
 		*bad_one = true;
 }
@@ -419,7 +427,7 @@ static int check(struct args *a)
 {
 	uint32_t dev[SW_PORTS];
 	bool generic = false, bad_one = false;
-	int n = 0;
+	int n = 0, err;
 
 	while (peek(a)) {
 		if (eat(a, "dev")) {
@@ -433,7 +441,10 @@ static int check(struct args *a)
 			return bad("what is", peek(a));
 		}
 	}
-	if (sw_preflight(dev, n, generic, print_finding, &bad_one))
+	new_json_obj(json);
+	err = sw_preflight(dev, n, generic, print_finding, &bad_one);
+	delete_json_obj();
+	if (err)
 		return complain();
 	return bad_one ? 2 : 0;
 }

@@ -104,15 +104,7 @@ static const char *hint(const struct sw_counters *c, unsigned int i)
 	return holds[i] ? hints[i] : NULL;
 }
 
-/* One job, with everything that is to be said of it */
-struct job_view {
-	uint32_t id;
-	struct sw_job job;
-	struct sw_state state;
-	struct sw_counters counters;
-};
-
-static int view_job(struct sw_switch *sw, uint32_t id, struct job_view *v)
+int sw_job_view(struct sw_switch *sw, uint32_t id, struct sw_job_view *v)
 {
 	v->id = id;
 	if (sw_job_get(sw, id, &v->job) ||
@@ -135,7 +127,7 @@ static void print_host(FILE *out, const char *who, const struct sw_host *host)
 		host->flags & SW_HOST_ROUTED ? " routed" : "");
 }
 
-static void print_job(FILE *out, const struct job_view *v)
+static void print_job(FILE *out, const struct sw_job_view *v)
 {
 	const uint64_t *c = (const uint64_t *)&v->counters;
 	const char *text;
@@ -180,7 +172,7 @@ static void json_host(struct sw_json *j, const char *name,
 	sw_json_close(j, '}');
 }
 
-static void json_job(struct sw_json *j, const struct job_view *v)
+static void json_job(struct sw_json *j, const struct sw_job_view *v)
 {
 	const uint64_t *c = (const uint64_t *)&v->counters;
 	const char *text;
@@ -211,7 +203,7 @@ static void json_job(struct sw_json *j, const struct job_view *v)
 	sw_json_close(j, '}');
 }
 
-static uint32_t occupied(struct sw_switch *sw)
+uint32_t sw_occupied(struct sw_switch *sw)
 {
 	uint32_t i, n = 0;
 
@@ -234,7 +226,7 @@ static void print_switch(struct sw_switch *sw, FILE *out,
 	fprintf(out, "switch: aggregators %u payload %u timeout %llu %s occupied %u\n",
 		sw->settings.aggregators, sw->settings.payload,
 		(unsigned long long)sw->settings.timeout / 1000000,
-		sw->settings.generic ? "generic" : "native", occupied(sw));
+		sw->settings.generic ? "generic" : "native", sw_occupied(sw));
 	while (!sw_port_next(sw, &ifindex)) {
 		struct sw_port port;
 		char dev[IFNAMSIZ];
@@ -266,7 +258,7 @@ static void json_switch(struct sw_switch *sw, struct sw_json *j,
 	sw_json_number(j, "payload", sw->settings.payload);
 	sw_json_number(j, "timeout", sw->settings.timeout / 1000000);
 	sw_json_text(j, "mode", sw->settings.generic ? "generic" : "native");
-	sw_json_number(j, "occupied", occupied(sw));
+	sw_json_number(j, "occupied", sw_occupied(sw));
 	sw_json_open(j, "ports", '[');
 	while (!sw_port_next(sw, &ifindex)) {
 		struct sw_port port;
@@ -302,7 +294,7 @@ int sw_show(struct sw_switch *sw, FILE *out, bool json, bool pretty,
 {
 	struct sw_json j = { .out = out, .pretty = pretty };
 	struct sw_others others;
-	struct job_view v;
+	struct sw_job_view v;
 	bool first = true;
 	uint32_t id = 0;
 
@@ -319,7 +311,7 @@ int sw_show(struct sw_switch *sw, FILE *out, bool json, bool pretty,
 		print_switch(sw, out, &others);
 	}
 	while (!sw_job_next(sw, &id, &first)) {
-		if ((only && id != *only) || view_job(sw, id, &v))
+		if ((only && id != *only) || sw_job_view(sw, id, &v))
 			continue;
 		if (json)
 			json_job(&j, &v);

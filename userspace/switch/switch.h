@@ -155,6 +155,23 @@ int sw_preflight(const uint32_t *dev, int n, bool generic,
 		 sw_finding_fn fn, void *arg);
 
 /* show.c */
+/**
+ * struct sw_job_view - a job, with everything that is to be said of it
+ * @id: job ID
+ * @job: where its hosts are
+ * @state: what it occupies
+ * @counters: what was done for it
+ */
+struct sw_job_view {
+	uint32_t id;
+	struct sw_job job;
+	struct sw_state state;
+	struct sw_counters counters;
+};
+
+int sw_job_view(struct sw_switch *sw, uint32_t id, struct sw_job_view *v);
+/* Aggregators that hold a sum */
+uint32_t sw_occupied(struct sw_switch *sw);
 int sw_counters_get(const struct sw_switch *sw, uint32_t slot,
 		    struct sw_counters *c);
 int sw_others_get(const struct sw_switch *sw, struct sw_others *o);

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A rack that the tools can look at: two workers, a switch, a job."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(here, "../lib"), os.path.join(here, "../rack")]
+from rack import TOP, atp, rack  # noqa: E402
+
+JOB = 7
+WORKERS = 2
+# bytes and lanes of a fragment
+FRAGMENT, LANES = 248, 62
+LIMIT = 120
+
+
+def expect(got, want):
+    if got != want:
+        raise AssertionError(f"{got!r}, not {want!r}")
+
+
+def wait_for(condition, what):
+    """Poll; the bound is only for what never comes."""
+    end = time.monotonic() + LIMIT
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"no {what}")
+        time.sleep(0.05)
+
+
+def text(host, *words):
+    status, output = atp(host, *words)
+    expect((status, output if status else ""), (0, ""))
+    return output
+
+
+def tell(host, *words):
+    """What the tool says, as JSON."""
+    return json.loads(text(host, "-json", *words))
+
+
+def lay_out():
+    """With few aggregators, so that some fragments find none."""
+    rack("up", WORKERS, 1500)
+    rack("switch_on", "aggregators", 8)
+    rack("job_add", JOB, WORKERS, 4, "fragment", FRAGMENT)
+
+
+def start_run(*words):
+    """All ranks, each sum compared with what it should be."""
+    return subprocess.Popen(
+        [os.path.join(TOP, "build/selftests/rack/worker"),
+         "--job", str(JOB), "--workers", str(WORKERS),
+         "--netns", "atp-w", "--limit", str(LIMIT), *map(str, words)],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )
+
+
+def end_run(process):
+    output, _ = process.communicate(timeout=2 * LIMIT)
+    if process.returncode:
+        raise AssertionError(output)
+
+
+def a_run(*words):
+    end_run(start_run(*words))

@@ -1,0 +1,232 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""atp stats prometheus: what the other commands say, in a form that promtool
+accepts, explained as in the man pages."""
+
+import os
+import re
+import stat
+import subprocess
+import sys
+import tempfile
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, here)
+from live import (  # noqa: E402
+    FRAGMENT, JOB, LANES, TOP, WORKERS, a_run, atp, expect, lay_out, rack,
+    tell, text,
+)
+from rack import run  # noqa: E402
+from test_sockets import Rank  # noqa: E402
+
+PROMTOOL = os.path.join(TOP, "build/promtool/promtool")
+SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})? ([0-9.]+)$")
+CHUNKS, FRAGMENTS = 3, 10
+
+
+def parse(output):
+    """Samples by name and labels; a sample is there once."""
+    samples = {}
+    for line in output.splitlines():
+        if line.startswith("#"):
+            continue
+        name, labels, value = SAMPLE.match(line).groups()
+        labels = re.findall(r'(\w+)="([^"]*)"', labels or "")
+        key = (name, *sorted(labels))
+        expect(samples.get(key), None)
+        samples[key] = float(value)
+    return samples
+
+
+# family: its lines, of whichever host had it first
+FAMILIES = {}
+
+
+def metrics(host):
+    output = text(host, "stats", "prometheus")
+    for family in output.split("# HELP ")[1:]:
+        FAMILIES.setdefault(family.split()[0], "# HELP " + family)
+    return parse(output)
+
+
+def of(prefix, samples):
+    return {k: v for k, v in samples.items() if k[0].startswith(prefix)}
+
+
+def counters(prefix, values, *labels):
+    """How counters of the tool's JSON are to look."""
+    found = {}
+    for name, value in values.items():
+        key = list(labels)
+        if name.startswith("drop_"):
+            key.append(("reason", name[5:]))
+            name = "drops"
+        found[(f"{prefix}_{name}_total", *sorted(key))] = value
+    return found
+
+
+def only_totals(samples):
+    return {k: v for k, v in samples.items() if k[0].endswith("_total")}
+
+
+def a_run_is_counted_exactly():
+    lay_out()
+    a_run("--chunks", CHUNKS, "--lanes", LANES * FRAGMENTS)
+    job = ("job_id", str(JOB))
+    for rank in range(WORKERS):
+        expect(metrics(f"w{rank}")["atp_job_sent_total", job],
+               CHUNKS * FRAGMENTS)
+    at_ps = metrics("ps")
+    expect(at_ps["atp_job_completed_total", job], CHUNKS * FRAGMENTS)
+    expect(at_ps["atp_job_switch_fragments_total", job] +
+           at_ps["atp_job_ps_fragments_total", job],
+           (WORKERS - 1) * CHUNKS * FRAGMENTS)
+    expect(at_ps["atp_job_fragment_bytes", job], FRAGMENT)
+    expect(metrics("switch")["atp_switch_aggregators",], 8)
+
+
+def counters_are_those_of_stats():
+    for host in ("ps", "w0"):
+        now = metrics(host)
+        host_counters = tell(host, "stats")[0]["counters"]
+        expect(only_totals(of("atp_host_", now)),
+               counters("atp_host", host_counters))
+        job_counters = tell(host, "stats", "job", JOB)[0]["counters"]
+        expect(only_totals(of("atp_job_", now)),
+               counters("atp_job", job_counters, ("job_id", str(JOB))))
+
+
+def counters_are_those_of_the_switch():
+    now = metrics("switch")
+    shown = tell("switch", "switch", "show")
+    values = shown["jobs"][0]["counters"]
+    job = ("job_id", str(JOB))
+    reasons = {dict(k[1:])["reason"]: v for k, v in now.items()
+               if k[0] == "atp_switch_passed_total"}
+    expect(reasons, {name: values[name] for name in reasons})
+    expect("collision_busy" in reasons and "raw" in reasons, True)
+    want = counters("atp_switch", {
+        {"bytes_in": "in_bytes", "bytes_out": "out_bytes"}.get(n, n): v
+        for n, v in values.items() if n not in reasons
+    }, job)
+    got = {k: v for k, v in of("atp_switch_", now).items() if job in k and
+           k[0].endswith("_total") and k[0] != "atp_switch_passed_total"}
+    expect(got, want)
+    expect({dict(k[1:])["reason"]: v for k, v in now.items()
+            if k[0] == "atp_switch_ignored_total"}, shown["others"])
+    expect({dict(k[1:])["dev"] for k in now
+            if k[0] == "atp_switch_port_sent_packets_total"},
+           {port["dev"] for port in shown["ports"]})
+
+
+def sockets_are_those_of_sock():
+    ranks = [Rank(rank) for rank in range(WORKERS)]
+    try:
+        for rank in ranks:
+            rank.begin()
+        for rank in ranks:
+            rank.joined()
+        got = of("atp_socket_", metrics("w1"))
+        shown = tell("w1", "-stats", "sock")[0]
+        labels = ("job_id", str(JOB)), ("rank", "1")
+        want = counters("atp_socket", shown["counters"], *labels)
+        want["atp_socket_answered_total", *labels] = shown["una"]
+        for name in ("cwnd", "ssthresh"):
+            want[f"atp_socket_{name}_fragments", *labels] = shown[name]
+        for name in ("srtt", "rto"):
+            want[f"atp_socket_{name}_seconds", *labels] = \
+                shown[name + "_us"] / 1e6
+        want["atp_socket_receive_queue_bytes", *labels] = shown["rmem"]
+        want["atp_socket_send_queue_bytes", *labels] = shown["wmem"]
+        want["atp_socket_unanswered_fragments", *labels] = \
+            shown["nxt"] - shown["una"]
+        want["atp_socket_joined", *labels] = 1
+        expect(got, want)
+        at_ps = metrics("ps")
+        for rank in range(WORKERS):
+            labels = ("job_id", str(JOB)), ("rank", str(rank))
+            expect(at_ps["atp_job_joined", *labels], 1)
+            expect(at_ps["atp_job_waiting", *labels], 0)
+        expect(at_ps["atp_job_running", ("job_id", str(JOB))], 1)
+    finally:
+        for rank in ranks:
+            rank.close()
+
+
+def promtool_accepts_all_of_it():
+    # all at once: it takes a while to start here
+    done = subprocess.run([PROMTOOL, "check", "metrics"], text=True,
+                          input="".join(FAMILIES.values()),
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          check=False)
+    expect((done.returncode, done.stdout), (0, ""))
+
+
+def explained(page):
+    with open(os.path.join(TOP, "Documentation/man", page),
+              encoding="ascii") as f:
+        return dict(re.findall(r"\.It Va (\w+)\n(.*)", f.read()))
+
+
+def the_man_pages_explain_all_of_it():
+    told, switch = explained("atp-stats.8"), explained("atp-switch.8")
+    expect(len(FAMILIES) > 80, True)
+    for name, lines in FAMILIES.items():
+        what = re.match(r"# HELP \w+ (.*)", lines)[1]
+        counter = re.sub(r"^atp_(host|job|socket|switch)_(.*)_total$", r"\2",
+                         name)
+        if name.startswith("atp_socket_") and counter in ("ecn", "raw"):
+            counter = "worker_" + counter
+        if name in told:
+            expect((name, told[name]), (name, what))
+        elif name.startswith("atp_switch_"):
+            expect((name, counter in switch), (name, True))
+        else:
+            expect((name, told.get(counter)), (name, what))
+
+
+def a_file_is_replaced_as_a_whole():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "atp.prom")
+        with open(path, "w", encoding="ascii") as f:
+            f.write("old\n")
+        with open(path, encoding="ascii") as old:
+            expect(text("ps", "stats", "prometheus", "file", path), "")
+            # who had opened it reads what was there
+            expect(old.read(), "old\n")
+        with open(path, encoding="ascii") as f:
+            samples = parse(f.read())
+        expect(samples["atp_job_completed_total", ("job_id", str(JOB))],
+               CHUNKS * FRAGMENTS)
+        expect(os.listdir(folder), ["atp.prom"])
+        expect(stat.S_IMODE(os.stat(path).st_mode), 0o644)
+        nowhere = os.path.join(folder, "no", "atp.prom")
+        status, output = atp("ps", "stats", "prometheus", "file", nowhere)
+        expect(status, 1)
+        expect(nowhere in output, True)
+
+
+def check_speaks_json():
+    found = tell("switch", "switch", "check", "dev", "w0")
+    expect({f["state"] for f in found} <= {"ok", "note", "BAD"}, True)
+    plain = atp("switch", "switch", "check", "dev", "w0")[1].splitlines()
+    expect([f"{f['state']:4} {f['dev'] + ': ' if 'dev' in f else ''}{f['what']}"
+            f"{': ' + f['hint'] if 'hint' in f else ''}" for f in found],
+           plain)
+
+
+if __name__ == "__main__":
+    try:
+        code = run((
+            a_run_is_counted_exactly,
+            counters_are_those_of_stats,
+            counters_are_those_of_the_switch,
+            sockets_are_those_of_sock,
+            promtool_accepts_all_of_it,
+            the_man_pages_explain_all_of_it,
+            a_file_is_replaced_as_a_whole,
+            check_speaks_json,
+        ))
+    finally:
+        rack("down")
+    sys.exit(code)
