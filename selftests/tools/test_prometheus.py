@@ -3,6 +3,7 @@
 """atp stats prometheus: what the other commands say, in a form that promtool
 accepts, explained as in the man pages."""
 
+import json
 import os
 import re
 import stat
@@ -185,6 +186,62 @@ def the_man_pages_explain_all_of_it():
             expect((name, told.get(counter)), (name, what))
 
 
+def dashboard():
+    with open(os.path.join(TOP, "userspace/monitoring/grafana.json"),
+              encoding="ascii") as f:
+        return json.load(f)
+
+
+def the_dashboard_asks_for_what_there_is():
+    asked = set()
+    for panel in dashboard()["panels"]:
+        for target in panel["targets"]:
+            names = set(re.findall(r"\batp_\w+", target["expr"]))
+            expect((panel["title"], bool(names), names - set(FAMILIES)),
+                   (panel["title"], True, set()))
+            asked |= names
+    variable = dashboard()["templating"]["list"][1]["query"]
+    expect(set(re.findall(r"\batp_\w+", variable)) <= set(FAMILIES), True)
+    expect(len(asked) > 20, True)
+
+
+def the_dashboard_is_in_order():
+    """As Grafana wants it, and each expression as Prometheus does."""
+    board = dashboard()
+    expect({"title", "uid", "schemaVersion", "panels", "time"} <= set(board),
+           True)
+    panels = board["panels"]
+    expect(len({p["id"] for p in panels}), len(panels))
+    cells = set()
+    for panel in panels:
+        place = panel["gridPos"]
+        expect(place["x"] + place["w"] <= 24, True)
+        mine = {(place["x"] + x, place["y"] + y)
+                for x in range(place["w"]) for y in range(place["h"])}
+        expect(mine & cells, set())
+        cells |= mine
+        refs = [target["refId"] for target in panel["targets"]]
+        expect(len(set(refs)), len(refs))
+    variables = {v["name"] for v in board["templating"]["list"]}
+    used = set(re.findall(r"\$\{?(\w+)", json.dumps(board)))
+    expect(used - variables, {"__rate_interval"})
+
+    rules = [{"record": f"panel{p['id']}:{t['refId']}",
+              "expr": t["expr"].replace("$__rate_interval", "1m")
+              .replace("$job_id", "7")}
+             for p in panels for t in p["targets"]]
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "rules.yml")
+        with open(path, "w", encoding="ascii") as f:
+            # JSON is YAML
+            json.dump({"groups": [{"name": "panels", "rules": rules}]}, f)
+        done = subprocess.run([PROMTOOL, "check", "rules", path], text=True,
+                              stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, check=False)
+    expect((done.returncode, f"SUCCESS: {len(rules)} rules" in done.stdout),
+           (0, True))
+
+
 def a_file_is_replaced_as_a_whole():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "atp.prom")
@@ -224,6 +281,8 @@ if __name__ == "__main__":
             sockets_are_those_of_sock,
             promtool_accepts_all_of_it,
             the_man_pages_explain_all_of_it,
+            the_dashboard_asks_for_what_there_is,
+            the_dashboard_is_in_order,
             a_file_is_replaced_as_a_whole,
             check_speaks_json,
         ))
