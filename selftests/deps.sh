@@ -32,7 +32,7 @@ packages=(
 )
 # The checks.
 if [ "$what" = check ]; then
-	packages+=(git libclang-rt-14-dev liburing-dev mandoc perl
+	packages+=(bpftrace git libclang-rt-14-dev liburing-dev mandoc perl
 		python3-scapy shellcheck sparse tshark yamllint)
 fi
 # A kernel with type information.
