@@ -124,6 +124,22 @@ listening() {
 	done
 	return 1
 }
+listening_again() {
+	for _ in $(seq 100); do
+		"${t[@]}" job set 3 timeout 10s
+		[ -s "/tmp/$ns.events" ] && return 0
+		sleep 0.1
+	done
+	return 1
+}
+lost() {
+	for _ in $(seq 100); do
+		grep -q '^{"time":"[0-9.]*","event":"lost"}$' "/tmp/$ns.events" &&
+			grep -q '^Some events were lost' "/tmp/$ns.text" && return 0
+		sleep 0.1
+	done
+	return 1
+}
 check "monitor hears changes" listening
 check "delete" run 0 '' "${t[@]}" job del 7
 check "delete the other" run 0 '' "${t[@]}" job del 3
@@ -142,6 +158,24 @@ for line in open(sys.argv[1]):
     e = json.loads(line)
     assert e["event"] and e["job"] in (3, 7)' "/tmp/$ns.events"
 fails "a job's monitor hears no other" grep -q 'job 7' "/tmp/$ns.text"
+# One that stands still, with little room for what comes meanwhile
+"${t[@]}" job add 3 ps 10.0.0.1 worker 10.0.0.1
+room=$(sysctl -n net.core.rmem_default)
+sysctl -qw net.core.rmem_default=4096
+: >"/tmp/$ns.events"
+"${t[@]}" -json -ts monitor >"/tmp/$ns.events" 2>"/tmp/$ns.text" &
+monitor=$!
+check "monitor with little room hears changes" listening_again
+sysctl -qw net.core.rmem_default="$room"
+kill -STOP "$monitor"
+for _ in $(seq 40); do
+	"${t[@]}" job set 3 timeout 10s
+done
+kill -CONT "$monitor"
+check "it says that events were lost" lost
+check "delete that job, too" run 0 '' "${t[@]}" job del 3
+kill "$monitor"
+wait "$monitor" 2>/dev/null
 check "nothing is left" run 0 '^\[\]$' "${t[@]}" -j job
 rm -f "/tmp/$ns".*
 

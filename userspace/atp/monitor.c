@@ -71,11 +71,30 @@ static void print_event(const struct event_reply *event)
 		print_ranks("ranks", event->ranks);
 }
 
+/* Who only reads standard output must know of it, too, where that is JSON. */
+static int show_lost(void)
+{
+	fprintf(stderr, "Some events were lost.\n");
+	if (!json)
+		return 0;
+	new_json_obj_plain(json);
+	open_json_object(NULL);
+	if (timestamp)
+		print_time();
+	print_string(PRINT_JSON, "event", NULL, "lost");
+	close_json_object();
+	delete_json_obj_plain();
+	fflush(stdout);
+	return ferror(stdout) ? -1 : 0;
+}
+
 static int show_event(const struct nlmsghdr *nlh, void *arg)
 {
 	const uint32_t *job = arg;
 	struct event_reply event;
 
+	if (!nlh)
+		return show_lost();
 	if (event_parse(nlh, &event))
 		return nl_malformed();
 	if (job && *job != event.job)

@@ -201,7 +201,9 @@ int nl_listen(struct nl *nl, nl_fn fn, void *arg)
 	for (;;) {
 		got = nl_receive(nl);
 		if (got < 0 && errno == ENOBUFS) {
-			fprintf(stderr, "Some events were lost.\n");
+			err = fn(NULL, arg);
+			if (err)
+				return err;
 			continue;
 		}
 		if (got <= 0)
