@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -60,6 +61,7 @@ def start_run(*words):
          "--job", str(JOB), "--workers", str(WORKERS),
          "--netns", "atp-w", "--limit", str(LIMIT), *map(str, words)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        start_new_session=True,
     )
 
 
@@ -67,6 +69,14 @@ def end_run(process):
     output, _ = process.communicate(timeout=2 * LIMIT)
     if process.returncode:
         raise AssertionError(output)
+
+
+def kill_run(process):
+    """One that would go on for long; it has processes of its own."""
+    if process.poll() is not None:
+        raise AssertionError(process.communicate()[0])
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
 
 
 def a_run(*words):
