@@ -223,8 +223,9 @@ static void note_marks(struct atp_ps *ps, struct atp_cell *cell,
 	cell->cap = min(cell->cap, pkt->cap);
 }
 
-/* What a gradient says about its senders: that they live, and their path.  An
- * aggregate has come through the switch for all who are in it.
+/* What a gradient that is within the windows says about its senders: that they
+ * live, and their path.  An aggregate has come through the switch for all who
+ * are in it.
  */
 static void note_senders(struct atp_ps *ps, u64 now, const struct atp_pkt *pkt,
 			 u32 from)
@@ -289,11 +290,11 @@ static enum atp_drop rx_gradient(struct atp_ps *ps, u64 now,
 		return ATP_DROP_STRANGER;
 	if (!ps->running || pkt->epoch != ps->epoch)
 		return atp_ps_other_run(ps, pkt, from, out);
-	note_senders(ps, now, pkt, from);
 	drop = check_window(ps, pkt->seq);
 	if (drop)
 		return drop;
 
+	note_senders(ps, now, pkt, from);
 	cell = atp_ps_cell(ps, pkt->seq);
 	if (!atp_ps_holds(cell, pkt->seq))
 		cell_begin(cell, pkt, now);

@@ -417,6 +417,32 @@ TEST(behind_a_switch)
 	EXPECT_EQ(ps.stats.switch_frags + ps.stats.ps_frags, 4 * 3);
 }
 
+/* What is outside every window says nothing about its sender's path, nor that
+ * the sender lives: it is a late copy, or nobody has sent it.
+ */
+TEST(refused_say_nothing)
+{
+	u64 heard;
+	u32 seq;
+
+	make_ps(2, 2, 4);
+	start_run();
+	for (seq = 0; seq < 6; seq++) {
+		EXPECT_EQ(rx_bits(seq, 1, 0, NULL), ATP_OK);
+		EXPECT_EQ(rx_bits(seq, 2, 0, NULL), ATP_OK);
+	}
+	heard = ps.members[0].heard;
+	now += TIMEOUT / 2;
+	EXPECT_EQ(rx_bits(1, 1, ATP_F_SWITCHED, NULL), ATP_DROP_OLD);
+	EXPECT_EQ(rx_bits(10, 1, ATP_F_SWITCHED, NULL), ATP_DROP_FUTURE);
+	EXPECT_EQ(ps.members[0].heard, heard);
+	EXPECT_FALSE(ps.members[0].switched);
+	/* one within it does, even if its values are known */
+	EXPECT_EQ(rx_bits(5, 1, ATP_F_SWITCHED, NULL), ATP_DROP_DUPLICATE);
+	EXPECT_EQ(ps.members[0].heard, now);
+	EXPECT_TRUE(ps.members[0].switched);
+}
+
 TEST(resends)
 {
 	struct grad g;
