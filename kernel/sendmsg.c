@@ -276,6 +276,9 @@ int atp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 		return -EOPNOTSUPP;
 	if (msg->msg_namelen)
 		return -EISCONN;
+	/* none is defined, and what is not understood must not seem to work */
+	if (msg->msg_controllen)
+		return -EINVAL;
 	if (!len || len % 4)
 		return -EINVAL;
 	if (len > INT_MAX / 2)

@@ -129,6 +129,41 @@ TEST(address_refused)
 	EXPECT_EQ(info_of(fds[0]).end, 0);
 }
 
+/* None means anything here, known to the socket layer or not: a program that
+ * asks for something must not believe that it got it.
+ */
+TEST(control_messages_refused)
+{
+	static const struct {
+		int level, type;
+	} unknown[] = {
+		{ SOL_SOCKET, SCM_RIGHTS }, { SOL_SOCKET, SO_MARK },
+		{ SOL_SOCKET, 9999 }, { SOL_ATP, ATP_DTYPE }, { SOL_ATP, 9999 },
+		{ 9999, 1 },
+	};
+	char control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct cmsghdr *c = (struct cmsghdr *)control;
+	uint32_t lane = 0;
+	struct iovec iov = { &lane, sizeof(lane) };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	int fds[2];
+	size_t i;
+
+	join_pair(fds, "");
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	for (i = 0; i < sizeof(unknown) / sizeof(*unknown); i++) {
+		c->cmsg_level = unknown[i].level;
+		c->cmsg_type = unknown[i].type;
+		EXPECT_ERRNO(sendmsg(fds[0], &msg, 0), EINVAL);
+	}
+	EXPECT_EQ(info_of(fds[0]).end, 0);
+	msg.msg_controllen = 0;
+	EXPECT_EQ(sendmsg(fds[0], &msg, 0), 4);
+}
+
 TEST(bad_source)
 {
 	int fds[2];
