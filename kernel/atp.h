@@ -123,7 +123,7 @@ struct atp_ps_host {
  * @lock: protects writes of @socks, @dead and @params.timeout
  * @dead: removed; nobody joins any more
  * @socks: worker sockets on this host, by rank; readers use RCU
- * @ps: if the PS is here, else NULL
+ * @ps: if the PS is here and the job was not removed, else NULL
  * @mib: counters
  */
 struct atp_job {

@@ -40,7 +40,6 @@ static void atp_job_free_rcu(struct rcu_head *rcu)
 {
 	struct atp_job *job = container_of(rcu, struct atp_job, rcu);
 
-	atp_ps_free(job);
 	free_percpu(job->mib);
 	kfree(job);
 }
@@ -249,16 +248,25 @@ static void atp_job_unlink(struct atp_net *an, struct atp_job *job)
 	WRITE_ONCE(an->seq, an->seq + 1);
 }
 
-/* End its run.  Context: a grace period after atp_job_unlink(). */
+/* End its run.  The PS goes at once, though sockets may keep the job: memory
+ * that is no longer counted must not be held.  Netlink requests, which look at
+ * it by a reference, are serialised with this one by genl_mutex.
+ *
+ * Context: a grace period after atp_job_unlink().
+ */
 static void atp_job_end(struct atp_net *an, struct atp_job *job)
 	__must_hold(&an->lock)
 {
+	size_t mem_size;
+
 	lockdep_assert_held(&an->lock);
 
 	if (job->ps) {
+		mem_size = job->ps->mem_size;
 		atp_ps_shutdown(job);
-		an->ps_mem -= job->ps->mem_size;
-		atp_ps_mem_uncharge(job->net, job->ps->mem_size);
+		atp_ps_free(job);
+		an->ps_mem -= mem_size;
+		atp_ps_mem_uncharge(job->net, mem_size);
 	}
 	atp_job_fail_sockets(job);
 	atp_job_put(job);

@@ -360,7 +360,6 @@ void atp_ps_shutdown(struct atp_job *job)
 {
 	struct atp_ps_host *ps = job->ps;
 	struct atp_ps_out out = {};
-	u32 rank;
 
 	spin_lock_bh(&ps->lock);
 	atp_ps_stop(&ps->engine, &out);
@@ -370,19 +369,14 @@ void atp_ps_shutdown(struct atp_job *job)
 	hrtimer_cancel(&ps->timer);
 	/* waits until the last packets are out */
 	tasklet_kill(&ps->tasklet);
-	/* the namespace's routes may be gone when the job is freed */
-	for (rank = 0; rank < job->params.workers; rank++)
-		dst_cache_reset_now(&ps->dst[rank]);
 }
 
-/* Context: any; the timer is off and no reader is left. */
+/* Context: process; it was shut down, or never started. */
 void atp_ps_free(struct atp_job *job)
 {
 	struct atp_ps_host *ps = job->ps;
 	u32 rank;
 
-	if (!ps)
-		return;
 	for (rank = 0; rank < job->params.workers; rank++)
 		dst_cache_destroy(&ps->dst[rank]);
 	kvfree(ps->mem);

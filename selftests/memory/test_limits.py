@@ -10,10 +10,10 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "../socket"), os.path.join(HERE, "../lib")]
-from atptest import (JOIN, JOINED, J_MEMORY, J_TIMEOUT,  # noqa: E402
-                     J_WINDOW, SOL_ATP, Info, Netlink, attr, join, main,
-                     new_net, proc_protocols, refused, same, sock, start_join,
-                     sum_works, test, u32, wait_for)
+from atptest import (FAILED, JOIN, JOINED, J_FRAGMENT,  # noqa: E402
+                     J_MEMORY, J_TIMEOUT, J_WINDOW, SOL_ATP, Info, Netlink,
+                     attr, join, main, new_net, proc_protocols, refused, same,
+                     sock, start_join, sum_works, test, u32, wait_for)
 from kmod import load  # noqa: E402
 
 JOB = 7
@@ -196,6 +196,33 @@ def a_group_pays_for_what_its_processes_push_and_add():
     for name in ("sock", "vmalloc", "percpu"):
         wait_for(lambda n=name: group.stat(n) < 1 << 16, f"no {name} left")
     group.remove()
+
+
+def vmalloced(function, size):
+    """Areas of that size, in whole pages, that the function has allocated."""
+    page = os.sysconf("SC_PAGESIZE")
+    # a guard page is behind each
+    want = [str(-(-size // page) * page + page), function]
+    with open("/proc/vmallocinfo", encoding="ascii") as f:
+        return sum(line.replace("+", " ").split()[1:3] == want for line in f)
+
+
+@test
+def a_removed_job_has_no_ps():
+    """What is no longer counted is not held, though a socket keeps the job."""
+    load()
+    new_net()
+    nl = Netlink()
+    # a size that no other job has
+    nl.add(JOB, more=attr(J_WINDOW, 1024) + attr(J_FRAGMENT, 1064))
+    size = u32(nl.job(JOB)[J_MEMORY])
+    held = sock()
+    start_join(held, JOB, 0)
+    same(vmalloced("atp_ps_start", size), 1)
+    nl.delete(JOB)
+    wait_for(lambda: not vmalloced("atp_ps_start", size), "freed")
+    same(Info(held).state, FAILED)
+    held.close()
 
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
