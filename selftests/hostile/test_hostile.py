@@ -367,6 +367,7 @@ def fields_at_the_switch(job):
 def senders_at_the_switch(job):
     """Address, UDP port and port of the switch must be the rank's."""
     v = family(job)
+    f = {"fanin": ranks(job), "epoch": live.epoch(job)}
     gradient = data(job, LANES, **good(job))
     second = data(job, LANES, **good(job, bitmap=2))
     parameters = data(job, LANES, **answer(job))
@@ -384,6 +385,11 @@ def senders_at_the_switch(job):
         frame(v, "w1", "ps", second, via="w0"),
         frame(v, "ps", "w1", parameters, via="w0"),
         frame(v, "ps", "w1", to_all, via="w0"),
+        # what ends a run, and what would be believed without the switch
+        *[frame(v, "ps", "w1", control(kind, job, reason=1, bitmap=2, **f),
+                via="w0") for kind in (WELCOME, ABORT, STATUS, PONG)],
+        *[frame(v, "w1", "ps", control(kind, job, nonce=5, bitmap=2, **f),
+                via="w0") for kind in (T_JOIN, LEAVE, PING)],
     ]
     live.inject("switch", "w0", strange + elsewhere, {},
                 {(job, "drop_stranger"): len(strange),

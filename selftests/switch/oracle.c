@@ -9,6 +9,7 @@
 static struct o_cell *cells;
 static uint32_t n_cells, most_lanes;
 static struct t_job all[MAX_JOBS];
+static uint32_t hand[MAX_JOBS];
 static int n_jobs;
 
 void o_open(uint32_t aggregators, uint32_t payload)
@@ -22,6 +23,7 @@ void o_open(uint32_t aggregators, uint32_t payload)
 
 void o_add_job(const struct t_job *job)
 {
+	hand[n_jobs] = 0;
 	all[n_jobs++] = *job;
 }
 
@@ -100,6 +102,20 @@ static void leave_with(const struct o_cell *cell, struct f_pkt *p)
 		p->cap = cell->cap;
 }
 
+/* The job's quota is used up: four aggregators are searched, in turn */
+static void search(const struct t_job *job)
+{
+	uint32_t *at = &hand[job - all];
+	struct o_cell *cell;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		cell = &cells[(*at)++ % n_cells];
+		if (cell->used && cell->old && cell->job == job->id)
+			cell->used = false;
+	}
+}
+
 static bool gradient(const struct t_job *job, struct f_pkt *p)
 {
 	struct o_cell *cell = &cells[p->index % n_cells];
@@ -143,6 +159,8 @@ static bool gradient(const struct t_job *job, struct f_pkt *p)
 	cell->used = false;
 	if (resend || p->flags & (ATP_F_RAW | ATP_F_OVERFLOW))
 		return true;
+	if (o_occupied(job->id) >= job->quota)
+		search(job);
 	if (o_occupied(job->id) >= job->quota) {
 		p->flags |= ATP_F_COLLISION;
 		return true;

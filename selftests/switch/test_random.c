@@ -244,4 +244,48 @@ TEST(thirty_two_workers)
 	c_close();
 }
 
+/* A run ended and left the whole quota taken: the next, which meets none of
+ * that, has it as soon as it is abandoned, and the job beside it keeps its own.
+ */
+TEST(quota_of_an_earlier_run)
+{
+	const struct t_job job = { .id = 1, .workers = 2, .quota = 6 };
+	const struct t_job other = { .id = 2, .workers = 2, .quota = 6 };
+	static struct f_pkt p;
+	uint32_t i;
+
+	c_open(64, 248);
+	c_add_job(&job);
+	c_add_job(&other);
+	for (i = 0; i < 6; i++) {
+		c_gradient(&p, &job, 0, 7 * i);
+		EXPECT_TRUE(c_send(0, &p));
+		c_gradient(&p, &other, 0, 7 * i + 1);
+		EXPECT_TRUE(c_send(0, &p));
+	}
+	EXPECT_EQ(t_occupied(1), 6);
+	/* not yet: it may live */
+	for (i = 0; i < 20; i++) {
+		c_gradient(&p, &job, 0, 7 * (i % 6) + 2);
+		p.epoch = 2;
+		EXPECT_TRUE(c_send(0, &p));
+	}
+	EXPECT_EQ(t_occupied(1), 6);
+	EXPECT_EQ(t_agg(2)->bitmap, 0);
+	c_age();
+	/* four are looked at for each that is refused: 16 would see all */
+	for (i = 0; i < 6 * 16; i++) {
+		c_gradient(&p, &job, 0, 7 * (i % 6) + 2);
+		p.epoch = 2;
+		EXPECT_TRUE(c_send(0, &p));
+	}
+	EXPECT_EQ(t_occupied(1), 6);
+	for (i = 0; i < 6; i++) {
+		EXPECT_EQ(t_agg(7 * i)->bitmap, 0);
+		EXPECT_EQ(t_agg(7 * i + 2)->epoch, 2);
+	}
+	EXPECT_EQ(t_occupied(2), 6);
+	c_close();
+}
+
 TAP_MAIN()

@@ -398,6 +398,40 @@ TEST(false_ps)
 	c_close();
 }
 
+/* Control packets go to the kernel, from where their sender is */
+static void controls(bool v6)
+{
+	uint32_t i;
+
+	begin(v6);
+	for (i = ATP_TYPE_JOIN; i <= ATP_TYPE_PONG; i++) {
+		expect_left_alone(1, with_byte(1, i), "control packet");
+		expect_drop(0, with_byte(1, i), &count.drop_port,
+			    "plays another worker");
+		c_parameter(&pkt, &job, 0, 0);
+		expect_left_alone(2, with_byte(1, i), "control packet of PS");
+		expect_drop(0, with_byte(1, i), &count.drop_port,
+			    "plays the PS");
+		/* who that is, PS and workers know better */
+		t_addr(v6, 1, 9, pkt.src);
+		expect_left_alone(0, with_byte(1, i), "stranger");
+		c_gradient(&pkt, &job, 1, 0);
+		pkt.elements = LANES;
+		expect_left_alone(0, with_byte(7, 9), "unknown job");
+	}
+	c_close();
+}
+
+TEST(control_ipv4)
+{
+	controls(false);
+}
+
+TEST(control_ipv6)
+{
+	controls(true);
+}
+
 /* Which bits no checksum covers: MAC addresses; and IPv6's first words */
 static bool covered(bool v6, uint32_t bit)
 {

@@ -18,6 +18,9 @@
 #define SW_TRIES_GRADIENT	64
 #define SW_TRIES_PARAMETER	512
 
+/* So many aggregators are looked at when a job's quota is used up */
+#define SW_SEARCH		4
+
 /* Set by the loader before the program is loaded, and known to the verifier */
 #ifndef SW_CONST
 #define SW_CONST	const volatile
@@ -140,6 +143,52 @@ static __always_inline void sw_empty(struct sw_agg *a)
 		sw_quota_give(state);
 }
 
+/*
+ * The quota is used up.  What a run that has ended left behind, or a late copy,
+ * counts until a packet meets it, which may be never: look for it, at other
+ * aggregators each time.  The caller holds the lock of one, so this one waits
+ * for none.  Return: how many were emptied.
+ */
+__noinline int sw_do_search(__u32 slot)
+{
+	struct sw_state *state = bpf_map_lookup_elem(&states, &slot);
+	__u64 hand, now = bpf_ktime_get_ns();
+	int i, found = 0;
+
+	if (!state)
+		return 0;
+	hand = __sync_fetch_and_add(&state->hand, SW_SEARCH);
+	for (i = 0; i < SW_SEARCH; i++) {
+		struct sw_agg *a = sw_agg_at((hand + i) % sw_set.aggregators);
+
+		/* without the lock this is a hint, and saves it mostly */
+		if (!a || !a->bitmap || a->slot != slot ||
+		    !sw_is_old(a, now, sw_set.timeout) || !sw_lock(a, 1))
+			continue;
+		if (a->bitmap && a->slot == slot &&
+		    sw_is_old(a, now, sw_set.timeout)) {
+			sw_empty(a);
+			found++;
+		}
+		sw_unlock(a);
+	}
+	return found;
+}
+
+/* One more aggregator for the job, if its quota allows */
+static __always_inline bool sw_allow(struct sw_state *state,
+				     const struct sw_job *job,
+				     struct sw_counters *c)
+{
+	int found;
+
+	if (sw_quota_take(state, job->quota))
+		return true;
+	found = sw_do_search(job->slot);
+	c->timeouts += found;
+	return found && sw_quota_take(state, job->quota);
+}
+
 /* Count what an aggregator did with a resent or special gradient, and why */
 static __always_inline void sw_count(struct sw_counters *c, __u32 plan,
 				     const struct sw_pkt *p)
@@ -195,7 +244,7 @@ static __always_inline __u32 sw_aggregate(struct xdp_md *ctx, struct sw_pkt *p,
 	if (plan & SW_EVICT)
 		sw_empty(a);
 	if (plan & SW_TAKE) {
-		if (sw_quota_take(state, job->quota)) {
+		if (sw_allow(state, job, c)) {
 			sw_take(a, p, slot, now);
 			sw_do_take(ctx, l4, index);
 		} else {
@@ -429,7 +478,7 @@ static __always_inline int sw_leave(enum sw_class class)
 	others = bpf_map_lookup_elem(&others_count, &zero);
 	if (!others)
 		return XDP_PASS;
-	if (class == SW_CLASS_CONTROL)
+	if (class == SW_CLASS_CONTROL || class == SW_CLASS_VERSION)
 		others->control++;
 	else if (class == SW_CLASS_OPTIONS)
 		others->options++;
@@ -438,6 +487,34 @@ static __always_inline int sw_leave(enum sw_class class)
 	else
 		others->unknown++;
 	return XDP_PASS;
+}
+
+/*
+ * A control packet is the kernel's to forward.  But who has the address of one
+ * of the job's hosts is behind the port of that host, or is another.  Addresses
+ * that are nobody's are for PS and workers to refuse.
+ */
+static __always_inline int sw_control(struct xdp_md *ctx,
+				      const struct sw_pkt *p,
+				      const struct sw_job *job,
+				      struct sw_counters *c)
+{
+	const struct sw_host *from = &job->ps;
+	struct sw_addr src;
+	int rank;
+
+	if (!sw_same_addr(p->src, job->ps.addr)) {
+		__builtin_memcpy(&src, p->src, sizeof(src));
+		rank = sw_do_find(p->job, &src);
+		if (rank < 0 || rank >= ATP_MAX_WORKERS)
+			return sw_leave(SW_CLASS_CONTROL);
+		from = &job->rank[rank];
+	}
+	if (ctx->ingress_ifindex != from->ifindex) {
+		c->drop_port++;
+		return XDP_DROP;
+	}
+	return sw_leave(SW_CLASS_CONTROL);
 }
 
 static __always_inline int sw_refuse(struct sw_counters *c,
@@ -470,18 +547,20 @@ int atp_ingress(struct xdp_md *ctx)
 	__u32 key;
 
 	class = sw_parse(data, end, &p);
-	if (class != SW_CLASS_ATP)
+	if (class != SW_CLASS_ATP && class != SW_CLASS_CONTROL)
 		return sw_leave(class);
 	key = p.job;
 	job = bpf_map_lookup_elem(&jobs, &key);
 	if (!job)
-		return sw_leave(SW_CLASS_ATP);
+		return sw_leave(class);
 	key = job->slot;
 	c = bpf_map_lookup_elem(&counters, &key);
 	key = ctx->ingress_ifindex;
 	port = bpf_map_lookup_elem(&port_info, &key);
 	if (!c || !port)
 		return XDP_PASS;
+	if (class == SW_CLASS_CONTROL)
+		return sw_control(ctx, &p, job, c);
 
 	p.sum = sw_do_sum(ctx, p.l4);
 	class = sw_check(data, end, &p);

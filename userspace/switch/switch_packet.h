@@ -49,8 +49,9 @@ typedef __u32 SW_WORD sw_half;
 /* What sw_parse() and sw_check() say of a frame */
 enum sw_class {
 	SW_CLASS_ATP,		/* (parse) data packet, (check) a good one */
-	SW_CLASS_OTHER,		/* other traffic */
-	SW_CLASS_CONTROL,	/* the kinds below are left to the kernel */
+	SW_CLASS_CONTROL,	/* for the kernel, if the sender's port is right */
+	SW_CLASS_OTHER,		/* other traffic; this is left to the kernel */
+	SW_CLASS_VERSION,	/* so are these */
 	SW_CLASS_OPTIONS,
 	SW_CLASS_TRUNCATED,
 	SW_CLASS_HEADER,	/* the kinds below are dropped */
@@ -209,12 +210,12 @@ sw_parse_ipv6(const void *data, const void *end, struct sw_pkt *p)
  * sw_parse() - tell what a frame is
  * @data: its first byte
  * @end: the byte after its last
- * @p: filled in, if it is a data packet of ATP, apart from @sum
+ * @p: filled in, if it is a data or control packet of ATP, apart from @sum
  *
  * Nothing is checked yet: the packet may belong to a job that this switch does
  * not know and that is none of its business.
  *
- * Return: %SW_CLASS_ATP or a class that is left to the kernel
+ * Return: %SW_CLASS_ATP, %SW_CLASS_CONTROL or a class that is left to the kernel
  */
 static __always_inline enum sw_class
 sw_parse(const void *data, const void *end, struct sw_pkt *p)
@@ -239,8 +240,8 @@ sw_parse(const void *data, const void *end, struct sw_pkt *p)
 	hdr = (const void *)(udp + 1);
 	if ((const void *)(hdr + 1) > end)
 		return SW_CLASS_TRUNCATED;
-	if (hdr->version != ATP_VERSION || hdr->type != ATP_TYPE_DATA)
-		return SW_CLASS_CONTROL;
+	if (hdr->version != ATP_VERSION)
+		return SW_CLASS_VERSION;
 
 	p->sport = sw_swap16(udp->source);
 	p->flags = sw_swap16(hdr->flags);
@@ -253,7 +254,7 @@ sw_parse(const void *data, const void *end, struct sw_pkt *p)
 	p->seq = sw_swap32(hdr->sequenceNumber);
 	p->bitmap = sw_swap32(hdr->bitmap0);
 	p->index = sw_swap32(hdr->aggregatorIndex);
-	return SW_CLASS_ATP;
+	return hdr->type == ATP_TYPE_DATA ? SW_CLASS_ATP : SW_CLASS_CONTROL;
 }
 
 /* Flags that contradict each other or the rest of a parameter packet: it is no

@@ -119,12 +119,14 @@ struct sw_job {
  * struct sw_state - what changes of a job and all CPUs share
  * @occupied: aggregators that the job occupies
  * @most: most that it ever occupied, roughly
+ * @hand: aggregator at which the search for abandoned ones goes on
  * @reserved: rest of the cache line
  */
 struct sw_state {
 	__u64	occupied;
 	__u64	most;
-	__u64	reserved[6];
+	__u64	hand;
+	__u64	reserved[5];
 };
 
 /**
