@@ -42,7 +42,7 @@
 #define ATP_PS_MEM_SHARE	8
 #define ATP_PS_MEM_ALL		4
 
-/* Bytes of packets that the PS of a job may have built and not sent yet */
+/* Bytes of memory of what the PS of a job has built and not sent yet */
 #define ATP_PS_OUT_MAX		(16 << 20)
 
 /* Default of SO_SNDBUF: chunks pushed and not pulled */
@@ -82,7 +82,7 @@ struct atp_net {
  * @armed: when @timer runs out, 0 if it does not
  * @stopped: no timer is armed any more
  * @out: bursts to be sent, in order
- * @out_bytes: bytes of packets in @out, at most ATP_PS_OUT_MAX
+ * @out_bytes: memory of @out, which is closed to more at ATP_PS_OUT_MAX
  * @tasklet: sends them, after a batch of gradients
  * @stalled: fragment for which a stall was reported
  * @mem: cells, values and raw slots

@@ -115,7 +115,8 @@ static void atp_ps_build_one(struct atp_job *job, const struct atp_ps_out *out,
 	}
 	b->last = len;
 	b->n++;
-	ps->out_bytes += len;
+	/* a packet costs more than what is in it, a short one much more */
+	ps->out_bytes += fresh ? fresh->truesize : len;
 }
 
 /* Data has the same content for all ranks of a host, which gets one copy. */
