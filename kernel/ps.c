@@ -186,15 +186,16 @@ static void atp_ps_events(struct atp_job *job, const struct atp_ps_out *out)
 	if (out->events & ATP_PS_EV_RAW)
 		trace_atp_fallback(job->net, id, job->ps->engine.epoch,
 				   out->seq);
+	/* who joins last may end a run and begin the next */
+	if (out->events & ATP_PS_EV_ENDED)
+		atp_event(job->net, ATP_EVENT_ENDED, id, out->ended_epoch,
+			  out->reason, out->blame, out->ended_seq, U32_MAX,
+			  GFP_ATOMIC);
 	if (out->events & ATP_PS_EV_RUN) {
 		job->ps->stalled = 0;
 		atp_event(job->net, ATP_EVENT_JOINED, id, out->epoch, 0,
 			  atp_all_ranks(&job->params), 0, U32_MAX, GFP_ATOMIC);
 	}
-	if (out->events & ATP_PS_EV_ENDED)
-		atp_event(job->net, ATP_EVENT_ENDED, id, out->epoch,
-			  out->reason, out->blame, job->ps->engine.frontier,
-			  U32_MAX, GFP_ATOMIC);
 }
 
 /* Carry out what the engine wants. */

@@ -183,11 +183,13 @@ struct atp_ps {
  * @mcast: and with ATP_F_MCAST to rank @mcast_rank's address
  * @mcast_rank: see @mcast
  * @seq: (data, STATUS) fragment
- * @epoch: of the packet, or of the run that has ended
+ * @epoch: of the packet
  * @reason: (ABORT, %ATP_PS_EV_ENDED) enum atp_reason
  * @blame: (ABORT, %ATP_PS_EV_ENDED) ranks
  * @nonce: (control) of the packet that is answered; zero: the member's own
  * @events: ATP_PS_EV_*
+ * @ended_epoch: (%ATP_PS_EV_ENDED) the run; the next may have begun
+ * @ended_seq: (%ATP_PS_EV_ENDED) its oldest incomplete fragment
  *
  * type == 0 with events set is possible.  @ranks may be zero with @mcast set.
  */
@@ -202,6 +204,8 @@ struct atp_ps_out {
 	u32	blame;
 	u32	nonce;
 	u32	events;
+	u32	ended_epoch;
+	u32	ended_seq;
 };
 
 /**

@@ -68,7 +68,8 @@ void atp_ps_end(struct atp_ps *ps, u64 now, u32 reason, u32 blame,
 	if (ps->running) {
 		/* whoever is told besides the ranks, if there are any */
 		out->events |= ATP_PS_EV_ENDED;
-		out->epoch = ps->epoch;
+		out->ended_epoch = ps->epoch;
+		out->ended_seq = ps->frontier;
 		out->reason = reason;
 		out->blame = blame;
 		if (reason != ATP_REASON_NONE)

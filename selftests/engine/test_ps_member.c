@@ -302,7 +302,7 @@ TEST(leave_quietly)
 	EXPECT_EQ(leave(2), ATP_OK);
 	EXPECT_EQ(out.type, 0);
 	EXPECT_EQ(out.events, ATP_PS_EV_ENDED);
-	EXPECT_EQ(out.epoch, ps.epoch);
+	EXPECT_EQ(out.ended_epoch, ps.epoch);
 	EXPECT_FALSE(ps.running);
 	EXPECT_EQ(ps.reason, ATP_REASON_NONE);
 	EXPECT_EQ(ps.stats.aborts, 0);
@@ -535,8 +535,13 @@ TEST(rejoin)
 	/* alone: one run ends and the next begins */
 	make_ps(1, 2, 8);
 	start_run();
+	EXPECT_EQ(rx_bits(0, 1, 0, NULL), ATP_OK);
+	epoch = ps.epoch;
 	EXPECT_EQ(join(0, 80), ATP_OK);
 	EXPECT_EQ(out.events, ATP_PS_EV_ENDED | ATP_PS_EV_RUN);
+	EXPECT_EQ(out.ended_epoch, epoch);
+	EXPECT_EQ(out.ended_seq, 1);
+	EXPECT_EQ(out.epoch, epoch + 1);
 	EXPECT_EQ(out.reason, ATP_REASON_NONE);
 	EXPECT_EQ(out.blame, 0);
 	EXPECT_EQ(out.type, ATP_TYPE_WELCOME);
