@@ -19,12 +19,13 @@ import sys
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(here, "../lib"), os.path.join(here, "../rack")]
+from atptest import wait_for  # noqa: E402
 from rack import TOP, atp, rack, run  # noqa: E402
 from test_sockets import (  # noqa: E402
     ATP_DTYPE, ATP_INFO, INFO, INT32, SOL_ATP, Rank, expect,
 )
 from wire import (  # noqa: E402
-    ETH_LEN, Port, checksums_hold, received, refused, wait_for,
+    ETH_LEN, Port, checksums_hold, received, refused,
 )
 
 JOB = 7

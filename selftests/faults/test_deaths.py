@@ -17,12 +17,12 @@ import threading
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(here, "../lib"), os.path.join(here, "../rack")]
+from atptest import LIMIT, wait_for  # noqa: E402
 from rack import TOP, atp, inside, rack, run  # noqa: E402
 from test_sockets import (  # noqa: E402
     ATP_DTYPE, INT32, LEFT, REMOVED, SILENT, SOL_ATP, STATE_FAILED,
     Rank, expect,
 )
-from wire import LIMIT, wait_for  # noqa: E402
 
 JOB = 7
 WORKERS = 3

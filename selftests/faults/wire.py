@@ -6,11 +6,11 @@ import os
 import socket
 import struct
 import sys
-import time
 
 sys.path.insert(
     0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib")
 )
+from atptest import ACK, DATA, PORT, internet_sum, wait_for  # noqa: E402
 from rack import inside  # noqa: E402
 
 ETH_P_ALL = 3
@@ -18,26 +18,10 @@ SOL_PACKET = 263
 PACKET_QDISC_BYPASS = 20
 SO_RCVBUFFORCE = 33
 ETH_LEN = 14
-PORT = 4797
-DATA = 1
-F_ACK = 1 << 5
-LIMIT = 120
 # What is sent at once fits into the ring of a veth.
 BATCH = 64
 
 Frame = collections.namedtuple("Frame", "raw v6 l4 ack job seq bitmap elements")
-
-
-def wait_for(condition, what):
-    """Poll; the bound is only for what never comes."""
-    end = time.monotonic() + LIMIT
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise AssertionError(f"no {what}")
-        time.sleep(0.01)
 
 
 def parse(raw):
@@ -57,16 +41,7 @@ def parse(raw):
     if kind != DATA:
         return None
     elements = struct.unpack_from("!H", raw, l4 + 8 + 32)[0]
-    return Frame(raw, v6, l4, bool(flags & F_ACK), job, seq, bitmap, elements)
-
-
-def _fold(data):
-    if len(data) % 2:
-        data += b"\0"
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return total
+    return Frame(raw, v6, l4, bool(flags & ACK), job, seq, bitmap, elements)
 
 
 def checksums_hold(frame):
@@ -77,12 +52,12 @@ def checksums_hold(frame):
         addresses = raw[ETH_LEN + 8:ETH_LEN + 40]
     else:
         addresses = raw[ETH_LEN + 12:ETH_LEN + 20]
-        if _fold(raw[ETH_LEN:l4]) != 0xFFFF:
+        if internet_sum(raw[ETH_LEN:l4]):
             return False
     if not check or l4 + length != len(raw):
         return False
     pseudo = addresses + struct.pack("!HH", socket.IPPROTO_UDP, length)
-    return _fold(pseudo + raw[l4:]) == 0xFFFF
+    return not internet_sum(pseudo + raw[l4:])
 
 
 class Port:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "../socket"), os.path.join(HERE, "../lib")]
+sys.path.insert(0, os.path.join(HERE, "../lib"))
 # pylint: disable=wrong-import-position
 from atptest import (ATP, J_ID, TOP, Netlink, attrs, join, main, new_net,
                      proc_protocols, run, same, sum_works, test, u32, wait_for)

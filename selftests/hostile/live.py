@@ -12,7 +12,7 @@ import os
 import random
 import re
 
-from atptest import JOINED, J_TIMEOUT, Info, Netlink, same, sock, start_join, \
+from atptest import JOINED, Info, Netlink, same, sock, start_join, \
     wait_for
 from rack import atp, inside, rack
 from wire import Taps

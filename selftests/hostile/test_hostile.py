@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[1:1] = [os.path.join(HERE, "../lib"), os.path.join(HERE, "../socket")]
+sys.path.insert(1, os.path.join(HERE, "../lib"))
 # pylint: disable=wrong-import-position
 from atptest import (ABORT, ACK, DATA, EDGE, FLOAT32, INT32, LAST, LEAVE, MCAST,
                      OVERFLOW, PING, PONG, RAW, RESEND, STATUS, SUM, SWITCHED,

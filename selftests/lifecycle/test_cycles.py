@@ -9,7 +9,7 @@ import struct
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "../socket"), os.path.join(HERE, "../lib")]
+sys.path.insert(0, os.path.join(HERE, "../lib"))
 from atptest import (AF_ATP, JOINED, Info, Netlink, join,  # noqa: E402
                      libc, main, new_net, proc_protocols, same, sock,
                      start_join, sum_works, test, wait_for)

@@ -15,24 +15,15 @@ import socket
 import struct
 import subprocess
 import sys
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../lib"))
+from atptest import (AF_ATP, DTYPE, INT32, JOIN, SOL_ATP,  # noqa: E402
+                     wait_for)
 from kmod import load, unload, users  # noqa: E402
 from rack import inside, rack, run  # noqa: E402
 
-AF_ATP, SOL_ATP, JOIN, DTYPE, INT32 = 18, 299, 1, 2, 1
-JOB, WORKERS, LANES, LIMIT = 7, 3, 20000, 60
-
-
-def wait_for(condition, what):
-    """Until it is true; the limit is for what never comes."""
-    end = time.monotonic() + LIMIT
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError(f"never: {what}")
-        time.sleep(0.002)
+JOB, WORKERS, LANES = 7, 3, 20000
 
 
 def lanes(rank, step):

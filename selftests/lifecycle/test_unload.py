@@ -12,7 +12,7 @@ import socket
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "../socket"), os.path.join(HERE, "../lib")]
+sys.path.insert(0, os.path.join(HERE, "../lib"))
 from atptest import (AF_ATP, GET, LAST, PING, PORT, T_JOIN,  # noqa: E402
                      Netlink, control, data, join, main, new_net, refused, same,
                      sock, sum_works, test, udp, wait_for)

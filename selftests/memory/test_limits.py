@@ -9,7 +9,7 @@ import struct
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "../socket"), os.path.join(HERE, "../lib")]
+sys.path.insert(0, os.path.join(HERE, "../lib"))
 from atptest import (FAILED, JOIN, JOINED, J_FRAGMENT,  # noqa: E402
                      J_MEMORY, J_TIMEOUT, J_WINDOW, SOL_ATP, Info, Netlink,
                      attr, join, main, new_net, proc_protocols, refused, same,

@@ -11,7 +11,7 @@ import socket
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                                "../socket"))
+                                "../lib"))
 # pylint: disable=wrong-import-position
 from atptest import (ADD, ATP, DEL, FAMILY_GET, GET, JOB_ADDED, JOIN,
                      J_COUNTERS, J_FRAGMENT, J_GID, J_ID, J_MEMORY, J_PS,

@@ -8,13 +8,17 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 
-from atptest import (AF_ATP, ATP, ECN, FLOAT32, GET, JOIN, JOINED, J_EPOCH,
-                     J_FRAGMENT, J_ID, J_JOINED, J_MEMORY, J_TIMEOUT, J_WINDOW,
-                     LAST, SET, SOCK_GET, SOL_ATP, TOP, T_JOIN, Info, Netlink,
-                     attr, control, data, join, main, new_net, proc_protocols,
-                     pulled, pushed, refused, run, same, sock, start_join,
-                     sum_works, test, u32, udp, wait_for)
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../lib"))
+from atptest import (  # noqa: E402
+    AF_ATP, ATP, ECN, FLOAT32, GET, JOIN, JOINED, J_EPOCH, J_FRAGMENT, J_ID,
+    J_JOINED, J_MEMORY, J_TIMEOUT, J_WINDOW, LAST, SET, SOCK_GET, SOL_ATP, TOP,
+    T_JOIN, Info, Netlink, attr, control, data, join, main, new_net,
+    proc_protocols, pulled, pushed, refused, run, same, sock, start_join,
+    sum_works, test, u32, udp, wait_for,
+)
 
 JOB = 7
 TRACE = "/sys/kernel/tracing/"

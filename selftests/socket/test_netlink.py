@@ -7,17 +7,20 @@ import select
 import socket
 import struct
 import subprocess
+import sys
 
-from atptest import (ADD, ATP, DEL, EV_ENDED, EV_FAILED, EV_JOINED, EV_STALLED,
-                     E_EPOCH, E_JOB, E_RANK, E_RANKS, E_REASON, E_SEQ, E_TYPE,
-                     FAILED, FAMILY_GET, GET, JOB_ADDED, JOB_CHANGED, JOB_DELETED,
-                     J_COUNTERS, J_EPOCH, J_FRAGMENT, J_FRONTIER, J_GID, J_ID,
-                     J_JOINED, J_MEMORY, J_PS, J_ROLE, J_RUNNING, J_SCALE,
-                     J_SOCKETS, J_STALL, J_TIMEOUT, J_UID, J_WAITING, J_WINDOW,
-                     J_WORKER, PORT, SET, SOCK_GET, Info, Netlink, Refused,
-                     address, attr, attrs, join, main, new_net, pulled, pushed,
-                     run, same, sock, start_join, sum_works, test, u32, udp,
-                     wait_for, worker)
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../lib"))
+from atptest import (  # noqa: E402
+    ADD, ATP, DEL, EV_ENDED, EV_FAILED, EV_JOINED, EV_STALLED, E_EPOCH, E_JOB,
+    E_RANK, E_RANKS, E_REASON, E_SEQ, E_TYPE, FAILED, FAMILY_GET, GET,
+    JOB_ADDED, JOB_CHANGED, JOB_DELETED, J_COUNTERS, J_EPOCH, J_FRAGMENT,
+    J_FRONTIER, J_GID, J_ID, J_JOINED, J_MEMORY, J_PS, J_ROLE, J_RUNNING,
+    J_SCALE, J_SOCKETS, J_STALL, J_TIMEOUT, J_UID, J_WAITING, J_WINDOW,
+    J_WORKER, PORT, SET, SOCK_GET, Info, Netlink, Refused, address, attr,
+    attrs, join, main, new_net, pulled, pushed, run, same, sock, start_join,
+    sum_works, test, u32, udp, wait_for, worker,
+)
 
 JOB = 7
 

@@ -7,16 +7,21 @@ The PS is 127.0.0.1, every rank is 127.0.0.2, so that this script can speak as a
 worker, as the PS, and as a stranger (127.0.0.9).
 """
 import errno
+import os
 import random
 import socket
 import struct
+import sys
 
-from atptest import (ABORT, ACK, DATA, ECN, EDGE, FAILED, FLOAT32, INT32,
-                     JOINED, J_TIMEOUT, J_WAITING, J_WINDOW, LAST, LEAVE,
-                     MCAST, OVERFLOW, PING, PONG, PORT, RAW, RESEND, STATUS,
-                     SUM, SWITCHED, T_JOIN, WELCOME, Info, Netlink, attr, control, data,
-                     header, join, main, new_net, pulled, pushed, refused, same,
-                     sock, start_join, sum_works, test, u32, udp, wait_for)
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../lib"))
+from atptest import (  # noqa: E402
+    ABORT, ACK, DATA, ECN, EDGE, FAILED, FLOAT32, INT32, JOINED, J_TIMEOUT,
+    J_WAITING, J_WINDOW, LAST, LEAVE, MCAST, OVERFLOW, PING, PONG, PORT, RAW,
+    RESEND, STATUS, SUM, SWITCHED, T_JOIN, WELCOME, Info, Netlink, attr,
+    control, data, header, join, main, new_net, pulled, pushed, refused, same,
+    sock, start_join, sum_works, test, u32, udp, wait_for,
+)
 
 JOB = 7
 WORKER, PS, STRANGER = "127.0.0.2", "127.0.0.1", "127.0.0.9"

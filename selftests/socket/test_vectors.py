@@ -7,11 +7,15 @@ import array
 import itertools
 import os
 import struct
+import sys
 
-from atptest import (FLOAT32, HERE, INT32, JOINING, J_FRAGMENT, J_TIMEOUT,
-                     J_WAITING, J_WINDOW, DTYPE, SOL_ATP, Info, Netlink, attr,
-                     join, main, new_net, pushed, same, sock, start_join,
-                     sum_works, test, u32, udp, wait_for)
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../lib"))
+from atptest import (  # noqa: E402
+    FLOAT32, INT32, JOINING, J_FRAGMENT, J_TIMEOUT, J_WAITING, J_WINDOW, DTYPE,
+    SOL_ATP, Info, Netlink, attr, join, main, new_net, pushed, same, sock,
+    start_join, sum_works, test, u32, udp, wait_for,
+)
 
 JOB, RANK = 7, 1
 FILE = os.path.join(HERE, "../vectors/packets")
