@@ -49,9 +49,9 @@ typedef __u32 SW_WORD sw_half;
 /* What sw_parse() and sw_check() say of a frame */
 enum sw_class {
 	SW_CLASS_ATP,		/* (parse) data packet, (check) a good one */
-	SW_CLASS_CONTROL,	/* for the kernel, if the sender's port is right */
-	SW_CLASS_OTHER,		/* other traffic; this is left to the kernel */
-	SW_CLASS_VERSION,	/* so are these */
+	SW_CLASS_CONTROL,	/* left to the kernel, from the right port */
+	SW_CLASS_OTHER,		/* other traffic */
+	SW_CLASS_VERSION,	/* the kinds below are left to the kernel */
 	SW_CLASS_OPTIONS,
 	SW_CLASS_TRUNCATED,
 	SW_CLASS_HEADER,	/* the kinds below are dropped */
@@ -215,7 +215,7 @@ sw_parse_ipv6(const void *data, const void *end, struct sw_pkt *p)
  * Nothing is checked yet: the packet may belong to a job that this switch does
  * not know and that is none of its business.
  *
- * Return: %SW_CLASS_ATP, %SW_CLASS_CONTROL or a class that is left to the kernel
+ * Return: %SW_CLASS_ATP, %SW_CLASS_CONTROL, or what is left to the kernel
  */
 static __always_inline enum sw_class
 sw_parse(const void *data, const void *end, struct sw_pkt *p)
