@@ -120,7 +120,7 @@ struct atp_ps_host {
  * @role: ATP_ROLE_*
  * @uid: user that may join, or INVALID_UID
  * @gid: group that may join, or INVALID_GID
- * @lock: protects writes of @socks, @dead and @params.timeout
+ * @lock: protects writes of @socks, @dead and the times in @params
  * @dead: removed; nobody joins any more
  * @socks: worker sockets on this host, by rank; readers use RCU
  * @ps: if the PS is here and the job was not removed, else NULL
@@ -295,7 +295,7 @@ void atp_sk_info(const struct sock *sk, struct atp_info *info);
 int atp_ps_start(struct atp_job *job);
 void atp_ps_shutdown(struct atp_job *job);
 void atp_ps_free(struct atp_job *job);
-void atp_ps_set_timeout(struct atp_ps_host *ps, u64 timeout);
+void atp_ps_set_times(struct atp_ps_host *ps, u64 timeout, u64 patience);
 void atp_ps_receive(struct atp_job *job, struct sk_buff *skb, u32 sender);
 
 /* job.c */
@@ -310,7 +310,7 @@ void atp_job_del_all(struct net *net);
 int atp_job_attach(struct atp_job *job, struct sock *sk, u32 rank);
 void atp_job_detach(struct atp_job *job, struct sock *sk, u32 rank);
 void atp_job_params(struct atp_job *job, struct atp_params *params);
-void atp_job_set_timeout(struct atp_job *job, u32 ms);
+void atp_job_set_times(struct atp_job *job, u64 timeout, u64 patience);
 u32 atp_job_ranks_of(const struct atp_job *job, const struct in6_addr *addr);
 
 /* permission.c */

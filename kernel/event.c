@@ -13,6 +13,8 @@ int atp_reason_errno(u32 reason)
 		return -ECONNRESET;
 	case ATP_REASON_SILENT:
 		return -ETIMEDOUT;
+	case ATP_REASON_LATE:
+		return -ETIME;
 	case ATP_REASON_DISAGREE:
 	case ATP_REASON_MISMATCH:
 		return -EPROTO;

@@ -319,7 +319,7 @@ void atp_job_del_all(struct net *net)
 	mutex_unlock(&an->lock);
 }
 
-/* A copy of what is fixed, and of the timeout as it is now.  Context: any. */
+/* A copy of what is fixed, and of the times as they are now.  Context: any. */
 void atp_job_params(struct atp_job *job, struct atp_params *params)
 {
 	spin_lock_bh(&job->lock);
@@ -328,15 +328,14 @@ void atp_job_params(struct atp_job *job, struct atp_params *params)
 }
 
 /* For the PS at once, for a worker socket from its next join on. */
-void atp_job_set_timeout(struct atp_job *job, u32 ms)
+void atp_job_set_times(struct atp_job *job, u64 timeout, u64 patience)
 {
-	u64 timeout = (u64)ms * NSEC_PER_MSEC;
-
 	spin_lock_bh(&job->lock);
 	WRITE_ONCE(job->params.timeout, timeout);
+	WRITE_ONCE(job->params.patience, patience);
 	spin_unlock_bh(&job->lock);
 	if (job->ps)
-		atp_ps_set_timeout(job->ps, timeout);
+		atp_ps_set_times(job->ps, timeout, patience);
 }
 
 /* Make @sk the socket of @rank.  Context: socket lock held. */

@@ -12,7 +12,8 @@
 #define ATP_DEFAULT_FRAGMENT	1400
 #define ATP_DEFAULT_WINDOW	256
 #define ATP_DEFAULT_SCALE	100000000
-#define ATP_DEFAULT_TIMEOUT	10000
+#define ATP_DEFAULT_TIMEOUT	(10ULL * NSEC_PER_SEC)
+#define ATP_DEFAULT_PATIENCE	(600ULL * NSEC_PER_SEC)
 
 /* (uid_t)-1, which make_kuid() maps nowhere */
 #define ATP_NO_ID		U32_MAX
@@ -84,6 +85,14 @@ static u32 atp_nl_u32(struct genl_info *info, int attr, u32 value)
 	return info->attrs[attr] ? nla_get_u32(info->attrs[attr]) : value;
 }
 
+/* Milliseconds to nanoseconds, or @value */
+static u64 atp_nl_time(struct genl_info *info, int attr, u64 value)
+{
+	if (!info->attrs[attr])
+		return value;
+	return (u64)nla_get_u32(info->attrs[attr]) * NSEC_PER_MSEC;
+}
+
 /* Who may join.  The ID that is nobody's takes permission away. */
 static int atp_nl_owner(struct genl_info *info, kuid_t *uid, kgid_t *gid)
 {
@@ -117,7 +126,6 @@ static int atp_nl_params(struct atp_job *job, struct genl_info *info)
 {
 	struct atp_params *p = &job->params;
 	struct nlattr *attr;
-	u32 timeout;
 	int err, rem;
 
 	if (GENL_REQ_ATTR_CHECK(info, ATP_A_JOB_PS)) {
@@ -155,8 +163,9 @@ static int atp_nl_params(struct atp_job *job, struct genl_info *info)
 		return -EINVAL;
 	}
 	p->scale = atp_nl_u32(info, ATP_A_JOB_SCALE, ATP_DEFAULT_SCALE);
-	timeout = atp_nl_u32(info, ATP_A_JOB_TIMEOUT, ATP_DEFAULT_TIMEOUT);
-	p->timeout = (u64)timeout * NSEC_PER_MSEC;
+	p->timeout = atp_nl_time(info, ATP_A_JOB_TIMEOUT, ATP_DEFAULT_TIMEOUT);
+	p->patience = atp_nl_time(info, ATP_A_JOB_PATIENCE,
+				  ATP_DEFAULT_PATIENCE);
 	return atp_nl_owner(info, &job->uid, &job->gid);
 }
 
@@ -189,7 +198,6 @@ int atp_nl_job_add_doit(struct sk_buff *skb, struct genl_info *info)
 int atp_nl_job_set_doit(struct sk_buff *skb, struct genl_info *info)
 {
 	struct net *net = genl_info_net(info);
-	struct nlattr *timeout = info->attrs[ATP_A_JOB_TIMEOUT];
 	struct atp_job *job;
 	kuid_t uid;
 	kgid_t gid;
@@ -212,8 +220,10 @@ int atp_nl_job_set_doit(struct sk_buff *skb, struct genl_info *info)
 		goto put;
 	WRITE_ONCE(job->uid, uid);
 	WRITE_ONCE(job->gid, gid);
-	if (timeout)
-		atp_job_set_timeout(job, nla_get_u32(timeout));
+	atp_job_set_times(job, atp_nl_time(info, ATP_A_JOB_TIMEOUT,
+					   job->params.timeout),
+			  atp_nl_time(info, ATP_A_JOB_PATIENCE,
+				      job->params.patience));
 	atp_event(net, ATP_EVENT_JOB_CHANGED, job->params.job, 0, 0, 0, 0,
 		  U32_MAX, GFP_KERNEL);
 put:
@@ -311,6 +321,8 @@ static int atp_nl_put_attrs(struct sk_buff *skb, struct atp_job *job)
 	    nla_put_u32(skb, ATP_A_JOB_SCALE, p->scale) ||
 	    nla_put_u32(skb, ATP_A_JOB_TIMEOUT,
 			div_u64(READ_ONCE(p->timeout), NSEC_PER_MSEC)) ||
+	    nla_put_u32(skb, ATP_A_JOB_PATIENCE,
+			div_u64(READ_ONCE(p->patience), NSEC_PER_MSEC)) ||
 	    (uid_valid(uid) &&
 	     nla_put_u32(skb, ATP_A_JOB_UID, from_kuid_munged(ns, uid))) ||
 	    (gid_valid(gid) &&

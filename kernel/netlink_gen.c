@@ -22,6 +22,7 @@ static const struct nla_policy atp_job_add_nl_policy[] = {
 		NLA_POLICY_FULL_RANGE(NLA_U32, &atp_job_timeout_range),
 	[ATP_A_JOB_UID] = { .type = NLA_U32 },
 	[ATP_A_JOB_GID] = { .type = NLA_U32 },
+	[ATP_A_JOB_PATIENCE] = { .type = NLA_U32 },
 };
 
 static const struct nla_policy atp_job_set_nl_policy[] = {
@@ -30,6 +31,7 @@ static const struct nla_policy atp_job_set_nl_policy[] = {
 		NLA_POLICY_FULL_RANGE(NLA_U32, &atp_job_timeout_range),
 	[ATP_A_JOB_UID] = { .type = NLA_U32 },
 	[ATP_A_JOB_GID] = { .type = NLA_U32 },
+	[ATP_A_JOB_PATIENCE] = { .type = NLA_U32 },
 };
 
 static const struct nla_policy atp_job_del_nl_policy[] = {
@@ -45,14 +47,14 @@ const struct genl_ops atp_nl_ops[] = {
 		.cmd		= ATP_CMD_JOB_ADD,
 		.doit		= atp_nl_job_add_doit,
 		.policy		= atp_job_add_nl_policy,
-		.maxattr	= ATP_A_JOB_GID,
+		.maxattr	= ATP_A_JOB_PATIENCE,
 		.flags		= GENL_UNS_ADMIN_PERM,
 	},
 	{
 		.cmd		= ATP_CMD_JOB_SET,
 		.doit		= atp_nl_job_set_doit,
 		.policy		= atp_job_set_nl_policy,
-		.maxattr	= ATP_A_JOB_GID,
+		.maxattr	= ATP_A_JOB_PATIENCE,
 		.flags		= GENL_UNS_ADMIN_PERM,
 	},
 	{

@@ -349,10 +349,11 @@ int atp_ps_start(struct atp_job *job)
 	return 0;
 }
 
-void atp_ps_set_timeout(struct atp_ps_host *ps, u64 timeout)
+void atp_ps_set_times(struct atp_ps_host *ps, u64 timeout, u64 patience)
 {
 	spin_lock_bh(&ps->lock);
 	ps->engine.params.timeout = timeout;
+	ps->engine.params.patience = patience;
 	atp_ps_arm(ps);
 	spin_unlock_bh(&ps->lock);
 }

@@ -73,6 +73,8 @@ struct atp_ctl_host {
  * @window: most fragments in flight per worker, a power of two
  * @scale: factor for float32, not zero
  * @timeout: nanoseconds of silence after which a party is dead
+ * @patience: nanoseconds that the PS's oldest fragment waits for ranks that are
+ *	alive, 0 for ever
  */
 struct atp_params {
 	u32	job;
@@ -81,6 +83,7 @@ struct atp_params {
 	u32	window;
 	u32	scale;
 	u64	timeout;
+	u64	patience;
 };
 
 /* Lanes of a full fragment */

@@ -312,8 +312,11 @@ static enum atp_drop rx_gradient(struct atp_ps *ps, u64 now,
 	else
 		drop = rx_sum(ps, cell, pkt, out);
 
-	if (cell->state == ATP_CELL_COMPLETE ||
-	    atp_ps_needs_left(ps, cell, now, out))
+	if (cell->state == ATP_CELL_COMPLETE) {
+		ps->progress = now;
+		return drop;
+	}
+	if (atp_ps_needs_left(ps, cell, now, out))
 		return drop;
 
 	/* Who asks is told who is missing, unless it got an order already. */
@@ -395,14 +398,4 @@ u32 atp_ps_build(const struct atp_ps *ps, const struct atp_ps_out *out,
 	if (out->type == ATP_TYPE_DATA)
 		return build_data(ps, out, mcast, buf);
 	return atp_ps_build_ctl(ps, out, rank, buf);
-}
-
-u32 atp_ps_waiting(const struct atp_ps *ps, u64 *since)
-{
-	const struct atp_cell *cell = atp_ps_cell(ps, ps->frontier);
-
-	if (!ps->running || !atp_ps_holds(cell, ps->frontier))
-		return 0;
-	*since = cell->first;
-	return atp_all_ranks(&ps->params) & ~cell->bitmap;
 }

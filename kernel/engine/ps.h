@@ -142,6 +142,7 @@ struct atp_ps_stats {
  * @raw_seq: fragment that has the raw slot
  * @raw_used: bit per raw slot
  * @frontier: oldest incomplete fragment
+ * @progress: when a fragment was completed last
  * @salt: of the next new aggregator index
  * @members: per rank
  * @dispute: what ranks disagree about
@@ -160,6 +161,7 @@ struct atp_ps {
 	u32	raw_seq[ATP_PS_RAW_SLOTS];
 	u32	raw_used;
 	u32	frontier;
+	u64	progress;
 	u32	salt;
 	struct atp_ps_member members[ATP_MAX_WORKERS];
 	struct atp_ps_dispute dispute;
@@ -273,7 +275,8 @@ u32 atp_ps_build(const struct atp_ps *ps, const struct atp_ps_out *out,
 u64 atp_ps_deadline(const struct atp_ps *ps);
 
 /**
- * atp_ps_timeout() - silence of a rank, end of a dispute, repetition of ABORT
+ * atp_ps_timeout() - silence of a rank, end of a dispute or of patience,
+ *	repetition of ABORT
  * @ps: PS
  * @now: monotonic, nanoseconds; harmless if early
  * @out: what to do now

@@ -48,6 +48,10 @@ bool atp_ps_dispute_vote(struct atp_ps *ps, u64 now,
 u64 atp_ps_dispute_deadline(const struct atp_ps *ps);
 void atp_ps_dispute_timeout(struct atp_ps *ps, u64 now, struct atp_ps_out *out);
 
+/* ps_wait.c: ranks that others wait for */
+u64 atp_ps_wait_deadline(const struct atp_ps *ps);
+void atp_ps_wait_timeout(struct atp_ps *ps, u64 now, struct atp_ps_out *out);
+
 /* ps_raw.c: the overflow path */
 bool atp_ps_raw_start(struct atp_ps *ps, struct atp_cell *cell,
 		      struct atp_ps_out *out);

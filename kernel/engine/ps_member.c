@@ -369,7 +369,8 @@ u64 atp_ps_deadline(const struct atp_ps *ps)
 	for (rank = 0; rank < ps->params.workers; rank++)
 		if (ps->members[rank].joined)
 			first = min(first, ps->members[rank].heard);
-	return min(first + ps->params.timeout, atp_ps_dispute_deadline(ps));
+	first = min(first + ps->params.timeout, atp_ps_dispute_deadline(ps));
+	return min(first, atp_ps_wait_deadline(ps));
 }
 
 void atp_ps_timeout(struct atp_ps *ps, u64 now, struct atp_ps_out *out)
@@ -387,6 +388,8 @@ void atp_ps_timeout(struct atp_ps *ps, u64 now, struct atp_ps_out *out)
 			atp_ps_end(ps, now, ATP_REASON_SILENT, silent, out);
 		else
 			atp_ps_dispute_timeout(ps, now, out);
+		if (ps->running)
+			atp_ps_wait_timeout(ps, now, out);
 		return;
 	}
 	if (!ps->aborts || now < ps->next_abort)

@@ -42,6 +42,7 @@
  * @window: of the job
  * @scale: of the job
  * @timeout: of the job
+ * @patience: of the job
  * @chunks: chunks per run
  * @elements: most lanes of a chunk
  * @data: SIM_* of values
@@ -70,6 +71,8 @@
  * @wait: what they do between chunks
  * @dead: ranks that die at @dies
  * @dies: see @dead
+ * @few: ranks that push @most chunks and then none
+ * @most: see @few
  * @limit: virtual time within which all must be done, or have failed
  * @by_epoch: the data of a run follow from its epoch: for runs that begin by
  *	themselves
@@ -77,7 +80,7 @@
 struct sim_cfg {
 	u64 net_seed, data_seed;
 	u32 workers, fragment, window, scale;
-	u64 timeout;
+	u64 timeout, patience;
 	u32 chunks, elements, data, ahead, runs, start, epoch;
 	u32 aggregators;
 	u64 agg_timeout;
@@ -89,7 +92,9 @@ struct sim_cfg {
 	u32 slow;
 	u64 wait;
 	u32 dead;
-	u64 dies, limit;
+	u64 dies;
+	u32 few, most;
+	u64 limit;
 	bool by_epoch;
 };
 
@@ -432,11 +437,13 @@ static bool sim_is_slow(const struct sim *s, u32 rank)
 
 static void sim_app(struct sim *s, u32 rank)
 {
+	bool few = s->cfg.few & (1U << rank);
+	u32 chunks = few ? s->cfg.most : s->cfg.chunks;
 	struct sim_worker *w = &s->w[rank];
 
 	while (atp_worker_readable(&w->worker))
 		sim_pop(s, rank);
-	while (w->pushed < s->cfg.chunks &&
+	while (w->pushed < chunks &&
 	       w->pushed - w->popped < s->cfg.ahead) {
 		if (sim_is_slow(s, rank)) {
 			if (s->now < w->ready)
@@ -475,7 +482,7 @@ static void sim_worker_go(struct sim *s, u32 rank)
 	while ((type = atp_session_tick(&w->session, s->now)))
 		sim_session_out(s, rank, type);
 	if (w->session.state == ATP_SESSION_FAILED) {
-		ASSERT_TRUE(s->cfg.dead);
+		ASSERT_TRUE(s->cfg.dead || s->cfg.few);
 		w->failed = s->now;
 		return;
 	}
@@ -691,6 +698,7 @@ static void sim_init(struct sim *s, const struct sim_cfg *cfg)
 		.window = cfg->window,
 		.scale = cfg->scale,
 		.timeout = cfg->timeout,
+		.patience = cfg->patience,
 	};
 	s->expect = calloc(cfg->chunks, sizeof(*s->expect));
 	s->ps_mem = calloc(1, atp_ps_mem(&s->params));

@@ -535,32 +535,6 @@ TEST(shared_addresses)
 	EXPECT_EQ(out.ranks, 6);
 }
 
-TEST(waiting)
-{
-	u64 since = 0, began;
-
-	make_ps(3, 2, 8);
-	EXPECT_EQ(atp_ps_waiting(&ps, &since), 0);
-	start_run();
-	EXPECT_EQ(atp_ps_waiting(&ps, &since), 0);
-	now += 5;
-	began = now;
-	EXPECT_EQ(rx_bits(0, 2, 0, NULL), ATP_OK);
-	now += 5;
-	EXPECT_EQ(atp_ps_waiting(&ps, &since), 5);
-	EXPECT_EQ(since, began);
-	EXPECT_EQ(rx_bits(0, 1, 0, NULL), ATP_OK);
-	EXPECT_EQ(atp_ps_waiting(&ps, &since), 4);
-	EXPECT_EQ(since, began);
-	EXPECT_EQ(rx_bits(1, 1, 0, NULL), ATP_OK);
-	EXPECT_EQ(rx_bits(0, 4, 0, NULL), ATP_OK);
-	EXPECT_EQ(atp_ps_waiting(&ps, &since), 6);
-	EXPECT_EQ(since, now);
-	EXPECT_EQ(leave(2), ATP_OK);
-	EXPECT_FALSE(ps.running);
-	EXPECT_EQ(atp_ps_waiting(&ps, &since), 0);
-}
-
 /* ----- overflow ----- */
 
 #define RAW	(ATP_F_RAW | ATP_F_RESEND)

@@ -517,6 +517,57 @@ TEST(dead_worker)
 	sim_free(&s);
 }
 
+/* Some push fewer chunks: all are told who, within little more than the
+ * patience, and have got every sum that there is.
+ */
+TEST(fewer_chunks)
+{
+	struct sim_cfg cfg = usual;
+	struct sim s;
+	u32 i, r;
+
+	cfg.patience = 20 * SEC;
+	cfg.limit = 2 * cfg.patience;
+	for (i = 0; i < 6; i++) {
+		cfg.net_seed++;
+		cfg.few = i % 2 ? 0x2 : 0xd;
+		cfg.most = i % 3 ? cfg.chunks - 1 : 0;
+		cfg.loss = 30000 * (i / 2);
+		run(&s, &cfg);
+		for (r = 0; r < cfg.workers; r++) {
+			EXPECT_EQ(s.w[r].popped, cfg.most);
+			EXPECT_EQ(s.w[r].session.state, ATP_SESSION_FAILED);
+			EXPECT_EQ(s.w[r].session.reason, ATP_REASON_LATE);
+			EXPECT_EQ(s.w[r].session.ranks, cfg.few);
+			EXPECT_GE(s.w[r].failed, SEC + cfg.patience);
+			EXPECT_LE(s.w[r].failed,
+				  SEC + cfg.patience + cfg.timeout / 4);
+		}
+		sim_free(&s);
+	}
+}
+
+/* Slow ranks are not late, whatever they add up to. */
+TEST(slow_is_not_late)
+{
+	struct sim_cfg cfg = usual;
+	struct sim s;
+	u32 i;
+
+	cfg.patience = 20 * SEC;
+	cfg.slow = 0x6;
+	cfg.wait = cfg.patience - SEC;
+	cfg.limit = cfg.chunks * cfg.patience;
+	for (i = 0; i < 4; i++) {
+		cfg.net_seed++;
+		cfg.loss = i % 2 ? 100000 : 0;
+		cfg.aggregators = i / 2 ? 0 : 256;
+		run(&s, &cfg);
+		EXPECT_GT(s.now, SEC + (cfg.chunks - 1) * cfg.wait);
+		sim_free(&s);
+	}
+}
+
 static u32 pick(const u32 *of, u32 n)
 {
 	return of[tap_below(n)];

@@ -25,7 +25,7 @@
 
 static const struct atp_params params = {
 	.job = 7, .workers = WORKERS, .fragment = 16, .window = 4,
-	.scale = 100000000, .timeout = SEC,
+	.scale = 100000000, .timeout = SEC, .patience = 4 * SEC,
 };
 
 static u64 now;

@@ -47,6 +47,8 @@ static void put_job(struct thread *t, struct nlmsghdr *nlh, uint32_t id)
 	if (chance(t, 4))
 		mnl_attr_put_u32(nlh, ATP_A_JOB_SCALE, (uint32_t)rand64(t));
 	mnl_attr_put_u32(nlh, ATP_A_JOB_TIMEOUT, 500 + below(t, 1000));
+	if (chance(t, 2))
+		mnl_attr_put_u32(nlh, ATP_A_JOB_PATIENCE, below(t, 1000));
 }
 
 /* Wrong in some bytes behind the headers, which would otherwise never be

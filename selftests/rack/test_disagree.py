@@ -6,14 +6,18 @@ an error that names who it was, with a switch and without."""
 import errno
 import functools
 import select
+import socket
 import subprocess
 import sys
 import time
 
 from test_sockets import (ATP_DTYPE, DISAGREE, FLOAT32, INT32, LEFT, LONG,
                           MISMATCH, SOL_ATP, STATE_FAILED, Rank, Run,
-                          all_to_all, ends, expect)
+                          all_to_all, ends, expect, fails)
 from rack import atp, rack, run
+from reports import ErrorMessage, Monitor, error_message, stall_names
+
+LATE = 9
 
 # jobs by their number of workers
 JOBS = {4: 7, 3: 8, 2: 9}
@@ -73,17 +77,87 @@ def after_it_a_new_run_works():
             all_to_all(members)
 
 
-def fewer_chunks():
+def mask(ranks):
+    return sum(1 << rank for rank in ranks)
+
+
+def push_one_more(members, done):
+    """All but those who are done; which fragment waits for these."""
+    all_to_all(members)
+    others = [rank for rank in members if rank.rank not in done]
+    for rank in others:
+        rank.push(1)
+    stuck = stall_names(members[0].job, done,
+                        [f"w{rank.rank}" for rank in others])
+    # they may only be slow
+    expect([rank.wait(select.POLLIN, 0) for rank in members], [0] * 4)
+    return stuck
+
+
+def told(rank, error, reason, ranks, stuck, done):
+    """The end of a run, by every means that a rank has."""
+    ends(rank, error, reason, ranks)
+    missing = 0 if rank.rank in done else mask(done)
+    expect(error_message(rank.sock),
+           ErrorMessage(error, rank.job, rank.rank, reason, ranks, stuck,
+                        missing))
+
+
+def other_counts(done, go):
+    """The first that goes ends it."""
     with Run(4, JOBS[4]) as members:
-        all_to_all(members)
-        others = [rank for rank in members if rank.rank != 2]
-        for rank in others:
-            rank.push(1)
-        # it may only be slow
-        expect(others[0].wait(select.POLLIN, 0.5), 0)
-        members[2].close()
-        for rank in others:
-            ends(rank, errno.ECONNRESET, LEFT, 1 << 2)
+        stuck = push_one_more(members, done)
+        go(members[done[0]])
+        for rank in members:
+            if rank.rank != done[0]:
+                told(rank, errno.ECONNRESET, LEFT, 1 << done[0], stuck, done)
+
+
+def leaves(rank):
+    rank.close()
+
+
+def pushes_no_more(rank):
+    rank.sock.shutdown(socket.SHUT_WR)
+    expect(bool(rank.wait(select.POLLIN)), True)
+    expect(rank.sock.recv(4), b"")
+    fails(errno.EPIPE, rank.sock.send, bytes(4))
+
+
+def fewer_chunks_and_leaves():
+    other_counts([2], leaves)
+
+
+def fewer_chunks_and_shuts_down():
+    other_counts([2], pushes_no_more)
+
+
+def more_chunks_and_another_leaves():
+    other_counts([0, 1, 3], leaves)
+
+
+def more_chunks_and_another_shuts_down():
+    other_counts([0, 1, 3], pushes_no_more)
+
+
+def other_counts_and_nobody_leaves(done):
+    job = JOBS[4]
+    with Run(4, job) as members, Monitor("ps", job) as monitor:
+        stuck = push_one_more(members, done)
+        expect(atp("ps", "job", "set", job, "patience", "100ms"), (0, ""))
+        for rank in members:
+            told(rank, errno.ETIME, LATE, mask(done), stuck, done)
+        event = monitor.event("ended", "late")
+        expect((event["fragment"], event["ranks"]), (stuck, done))
+        expect(atp("ps", "job", "set", job, "patience", "10min"), (0, ""))
+
+
+def fewer_chunks_and_stays():
+    other_counts_and_nobody_leaves([2])
+
+
+def more_chunks_and_all_stay():
+    other_counts_and_nobody_leaves([0, 1, 3])
 
 
 def members_of(job):
@@ -128,7 +202,12 @@ KINDS = (
     another_type,
     of_two_nobody_can_say_who_is_wrong,
     after_it_a_new_run_works,
-    fewer_chunks,
+    fewer_chunks_and_leaves,
+    fewer_chunks_and_shuts_down,
+    fewer_chunks_and_stays,
+    more_chunks_and_another_leaves,
+    more_chunks_and_another_shuts_down,
+    more_chunks_and_all_stay,
     another_scale,
     after_it_a_new_run_works,
 )

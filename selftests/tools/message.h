@@ -83,6 +83,7 @@ static struct nlmsghdr __attribute__((unused)) *job_message(void)
 	put_worker(nlh, 0x0a000002);
 	mnl_attr_put_u32(nlh, ATP_A_JOB_FRAGMENT, 248);
 	mnl_attr_put_u32(nlh, ATP_A_JOB_TIMEOUT, 1500);
+	mnl_attr_put_u32(nlh, ATP_A_JOB_PATIENCE, 90000);
 	mnl_attr_put_u32(nlh, ATP_A_JOB_GID, 0);
 	mnl_attr_put_u32(nlh, ATP_A_JOB_ROLE, ATP_ROLE_PS);
 	mnl_attr_put_u32(nlh, ATP_A_JOB_EPOCH, 3);

@@ -62,6 +62,7 @@ wrong '"x"' add 1 ps ::1 worker ::1 window x
 wrong '"x"' add 1 ps ::1 worker ::1 fragment x
 wrong '"1.5"' add 1 ps ::1 worker ::1 scale 1.5
 wrong '"5 s"' add 1 ps ::1 worker ::1 timeout '5 s'
+wrong '"-1"' add 1 ps ::1 worker ::1 patience -1
 wrong '"no-such-user"' add 1 ps ::1 worker ::1 uid no-such-user
 wrong '"no-such-group"' add 1 ps ::1 worker ::1 gid no-such-group
 # shellcheck disable=SC2046 # a list of words

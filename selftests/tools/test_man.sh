@@ -66,7 +66,7 @@ check "completion: part of an object" run 0 '^stats$' \
 check "completion: commands" run 0 'add.*stall' bash -c 'complete_as "atp job "'
 check "completion: properties" run 0 '^fragment$' \
 	bash -c 'complete_as "atp job add 1 f"'
-check "completion: what can be set" run 0 '^timeout uid gid$' \
+check "completion: what can be set" run 0 '^timeout patience uid gid$' \
 	bash -c 'complete_as "atp job set 1 "'
 check "completion: top" run 0 '^batch$' bash -c 'complete_as "atp top b"'
 check "completion: file" run 0 '^file$' \

@@ -30,13 +30,15 @@ check "no stalls" run 0 '^\[\]$' "${t[@]}" -j job stall
 
 check "add" run 0 '' "${t[@]}" job add 7 ps 10.0.0.1 worker 10.0.0.1 \
 	worker 10.0.0.2 fragment 248 window 64 scale 1e6 timeout 1.5s \
-	uid nobody gid 0
-check "show" run 0 '^job 7 ps 10.0.0.1 fragment 248 window 64 .* 1.5s uid nobody' \
+	patience 90s uid nobody gid 0
+check "show" run 0 \
+	'^job 7 ps 10.0.0.1 .* timeout 1.5s patience 1min 30s uid nobody' \
 	"${t[@]}" job show 7
 check "show in JSON" holds 'j[0]["id"] == 7 and j[0]["ps"] == "10.0.0.1" and
 	[w["addr"] for w in j[0]["workers"]] == ["10.0.0.1", "10.0.0.2"] and
 	(j[0]["fragment"], j[0]["window"]) == (248, 64) and
 	(j[0]["scale"], j[0]["timeout_ms"]) == (1000000, 1500) and
+	j[0]["patience_ms"] == 90000 and
 	j[0]["role"] == ["worker", "ps"] and j[0]["gid"] == 0 and
 	j[0]["running"] is False' "${t[@]}" -j job show 7
 check "counters with -stats" holds 'j[0]["counters"]["sent"] == 0' \
@@ -46,14 +48,24 @@ check "no counters without" holds '"counters" not in j[0]' \
 check "pretty JSON is the same JSON" bash -c \
 	'diff <("$@" -j job | python3 -m json.tool) \
 	 <("$@" -j -p job | python3 -m json.tool)' x "${t[@]}"
+check "defaults" run 0 '' "${t[@]}" job add 4 ps 10.0.0.1 worker 10.0.0.2
+check "are shown" run 0 \
+	'^job 4 ps 10.0.0.1 fragment 1400 window 256 scale 100000000 timeout 10s patience 10min$' \
+	"${t[@]}" job show 4
+check "are removed" run 0 '' "${t[@]}" job del 4
 check "IPv6" run 0 '' "${t[@]}" job add 3 ps 2001:db8::1 worker 2001:db8::2
 check "sorted by ID" holds '[x["id"] for x in j] == [3, 7]' "${t[@]}" -j job
 check "other namespaces have others" run 0 '^\[\]$' \
 	unshare -n "$atp" -j job show
 
 check "set" run 0 '' "${t[@]}" job set 7 timeout 2min gid daemon
-check "what was set" run 0 'timeout 2min uid nobody gid daemon' \
+check "what was set" run 0 \
+	'timeout 2min patience 1min 30s uid nobody gid daemon' \
 	"${t[@]}" job show 7
+check "set patience" run 0 '' "${t[@]}" job set 7 patience 0
+check "it alone" holds \
+	'(j[0]["timeout_ms"], j[0]["patience_ms"]) == (120000, 0)' \
+	"${t[@]}" -j job show 7
 check "uid and gid of nobody" run 0 '' "${t[@]}" job set 7 uid none gid none
 check "are not shown" holds 'not {"uid", "gid"} & set(j[0])' \
 	"${t[@]}" -j job show 7

@@ -24,6 +24,7 @@ TEST(job__all_fields)
 	EXPECT_EQ(job.worker[1].s6_addr[15], 2);
 	EXPECT_EQ(job.fragment, 248);
 	EXPECT_EQ(job.timeout, 1500);
+	EXPECT_EQ(job.patience, 90000);
 	EXPECT_FALSE(job.has_uid);
 	EXPECT_TRUE(job.has_gid);
 	EXPECT_TRUE(job.has_ps);

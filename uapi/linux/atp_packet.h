@@ -131,6 +131,8 @@ struct atp_hdr {
  * @ATP_REASON_REMOVED: the job was removed at the PS
  * @ATP_REASON_MTU: a full fragment no longer fits the path of workers in
  *	atp_ctl.ranks
+ * @ATP_REASON_LATE: workers in atp_ctl.ranks live, but others waited longer
+ *	than the job's patience for a fragment of theirs
  */
 enum atp_reason {
 	ATP_REASON_NONE = 0,
@@ -142,6 +144,7 @@ enum atp_reason {
 	ATP_REASON_MISMATCH = 6,
 	ATP_REASON_REMOVED = 7,
 	ATP_REASON_MTU = 8,
+	ATP_REASON_LATE = 9,
 };
 
 /**

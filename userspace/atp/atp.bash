@@ -20,7 +20,8 @@ _atp_words() {
 		compgen -g; echo none
 		return
 		;;
-	ps | worker | fragment | window | scale | timeout | rank | interval | count)
+	ps | worker | fragment | window | scale | timeout | patience | rank | \
+	interval | count)
 		return
 		;;
 	esac
@@ -28,13 +29,14 @@ _atp_words() {
 	job/) echo add set del show stall help ;;
 	job/add)
 		[[ $last = add ]] ||
-			echo ps worker fragment window scale timeout uid gid
+			echo ps worker fragment window scale timeout \
+				patience uid gid
 		;;
 	job/set)
 		if [[ $last = set ]]; then
 			_atp_jobs
 		else
-			echo timeout uid gid
+			echo timeout patience uid gid
 		fi
 		;;
 	job/del | job/show | job/stall)

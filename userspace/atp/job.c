@@ -13,8 +13,10 @@ static void usage(FILE *to)
 	fprintf(to,
 		"Usage: atp job add ID ps ADDR worker ADDR [ worker ADDR ]...\n"
 		"               [ fragment BYTES ] [ window N ] [ scale N ]\n"
-		"               [ timeout TIME ] [ uid USER ] [ gid GROUP ]\n"
-		"       atp job set ID [ timeout TIME ] [ uid USER ] [ gid GROUP ]\n"
+		"               [ timeout TIME ] [ patience TIME ]\n"
+		"               [ uid USER ] [ gid GROUP ]\n"
+		"       atp job set ID [ timeout TIME ] [ patience TIME ]\n"
+		"               [ uid USER ] [ gid GROUP ]\n"
 		"       atp job del ID\n"
 		"       atp job [ show ] [ ID ]\n"
 		"       atp job stall [ ID ]\n"

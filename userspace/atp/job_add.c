@@ -48,7 +48,7 @@ static uint32_t parse_scale(const char *arg)
 	return value;
 }
 
-static uint32_t parse_timeout(const char *arg)
+static uint32_t parse_time(const char *arg)
 {
 	uint32_t ms;
 
@@ -98,7 +98,8 @@ static const struct property {
 	{ "fragment",	ATP_A_JOB_FRAGMENT,	false,	parse_number },
 	{ "window",	ATP_A_JOB_WINDOW,	false,	parse_number },
 	{ "scale",	ATP_A_JOB_SCALE,	false,	parse_scale },
-	{ "timeout",	ATP_A_JOB_TIMEOUT,	true,	parse_timeout },
+	{ "timeout",	ATP_A_JOB_TIMEOUT,	true,	parse_time },
+	{ "patience",	ATP_A_JOB_PATIENCE,	true,	parse_time },
 	{ "uid",	ATP_A_JOB_UID,		true,	parse_user },
 	{ "gid",	ATP_A_JOB_GID,		true,	parse_group },
 };

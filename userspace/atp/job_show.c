@@ -63,6 +63,7 @@ static void print_config(const struct job_reply *job)
 	print_field("window", job->window);
 	print_field("scale", job->scale);
 	print_ms("timeout_ms", "timeout", job->timeout);
+	print_ms("patience_ms", "patience", job->patience);
 	if (job->has_uid)
 		print_user(job->uid);
 	if (job->has_gid)

@@ -102,6 +102,10 @@ static const struct nl_attr job_attrs[] = {
 		.name = "pad",
 		.type = NL_PAD,
 	},
+	[ATP_A_JOB_PATIENCE] = {
+		.name = "patience",
+		.type = NL_U32,
+	},
 };
 
 const struct nl_set atp_set_job = {

@@ -20,6 +20,7 @@ static const char * const reasons[] = {
 	[ATP_REASON_MISMATCH] = "mismatch",
 	[ATP_REASON_REMOVED] = "removed",
 	[ATP_REASON_MTU] = "mtu",
+	[ATP_REASON_LATE] = "late",
 };
 
 static const char * const states[] = {

@@ -50,6 +50,7 @@ int job_parse(const struct nlmsghdr *nlh, struct job_reply *job)
 	job->window = u32_of(tb[ATP_A_JOB_WINDOW]);
 	job->scale = u32_of(tb[ATP_A_JOB_SCALE]);
 	job->timeout = u32_of(tb[ATP_A_JOB_TIMEOUT]);
+	job->patience = u32_of(tb[ATP_A_JOB_PATIENCE]);
 	job->has_uid = tb[ATP_A_JOB_UID];
 	job->uid = u32_of(tb[ATP_A_JOB_UID]);
 	job->has_gid = tb[ATP_A_JOB_GID];

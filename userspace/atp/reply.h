@@ -26,6 +26,7 @@ struct nlattr;
  * @window: most fragments in flight
  * @scale: factor for float32
  * @timeout: milliseconds
+ * @patience: milliseconds, 0 for ever
  * @has_uid: @uid may join
  * @has_gid: @gid may join
  * @uid: user
@@ -51,6 +52,7 @@ struct job_reply {
 	uint32_t	window;
 	uint32_t	scale;
 	uint32_t	timeout;
+	uint32_t	patience;
 	bool		has_uid;
 	bool		has_gid;
 	uint32_t	uid;

@@ -220,6 +220,11 @@ static void say_reason(struct text *text, const struct atp *atp)
 			  "has an MTU on its path that is too small",
 			  "have an MTU on their path that is too small");
 		return;
+	case ATP_REASON_LATE:
+		say_ranks(text, info->ranks,
+			  "kept the others waiting for too long",
+			  "kept the others waiting for too long");
+		return;
 	}
 
 	switch (atp->error) {

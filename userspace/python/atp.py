@@ -38,6 +38,7 @@ class Reason(enum.IntEnum):
     MISMATCH = 6
     REMOVED = 7
     MTU = 8
+    LATE = 9
 
 
 class _Info(ctypes.Structure):

@@ -22,7 +22,7 @@ local data_types = { [0] = "none", [1] = "int32", [2] = "float32" }
 local reasons = {
 	[0] = "none", [1] = "left", [2] = "silent", [3] = "rejoin",
 	[4] = "disagree", [5] = "epoch", [6] = "mismatch", [7] = "removed",
-	[8] = "mtu",
+	[8] = "mtu", [9] = "late",
 }
 
 local atpgrad = Proto("atpgrad", "Gradient aggregation (ATP)")
