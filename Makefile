@@ -47,7 +47,7 @@ help:
 	@echo 'Testing:'
 	@echo '  check         every test; ends with "N passed, N failed"'
 	@echo '  check-static  style and compiler checks alone'
-	@echo '  check-host    every test that needs no virtual machine'
+	@echo '  check-host    the tests that run on this machine'
 	@echo '  check-debug   builds kernels that find bugs ($(DEBUG_KERNELS)) and'
 	@echo '                runs the tests of the virtual machine on them'
 	@echo '  fuzz          the fuzzers for FUZZ_SECONDS= each (600); FUZZ_TARGETS= for some'
@@ -128,7 +128,7 @@ check: deps
 	$(Q)selftests/run.sh
 
 check-host: deps
-	+$(Q)$(MAKE) -k userspace || true
+	+$(Q)$(MAKE) -k vm-modules userspace || true
 	$(Q)selftests/run.sh --host
 
 check-static: deps

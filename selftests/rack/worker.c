@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include <linux/atp.h>
+#include <linux/errqueue.h>
 
 #include "oracle.h"
 
@@ -92,6 +93,7 @@ static struct {
  * @joined: when the last run began, in seconds
  * @ended: when its last chunk came
  * @info: of its last socket
+ * @told: what the error queue said
  */
 struct result {
 	bool done;
@@ -99,6 +101,7 @@ struct result {
 	double joined;
 	double ended;
 	struct atp_info info;
+	struct atp_error told;
 };
 
 /* Shared by all ranks */
@@ -152,6 +155,40 @@ die(const char *fmt, ...)
 	_exit(1);
 }
 
+/* What the error queue says of it must be the same. */
+static void read_error_queue(int error, const struct atp_info *info)
+{
+	struct {
+		struct sock_extended_err ee;
+		struct atp_error error;
+	} told;
+	char control[CMSG_SPACE(sizeof(told))];
+	struct msghdr msg = {
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *cmsg;
+
+	if (recvmsg(sock, &msg, MSG_ERRQUEUE) < 0)
+		die("error queue: %s", strerror(errno));
+	cmsg = CMSG_FIRSTHDR(&msg);
+	if (!cmsg || cmsg->cmsg_level != SOL_ATP ||
+	    cmsg->cmsg_type != ATP_RECVERR ||
+	    cmsg->cmsg_len != CMSG_LEN(sizeof(told)))
+		die("error queue: no message");
+	memcpy(&told, CMSG_DATA(cmsg), sizeof(told));
+	if ((int)told.ee.ee_errno != error || told.error.job != opt.job ||
+	    told.error.rank != rank || told.error.epoch != info->epoch ||
+	    told.error.reason != info->reason ||
+	    told.error.ranks != info->ranks ||
+	    told.error.sequence != info->una)
+		die("error queue: errno %u, job %u, rank %u, epoch %#x, reason %u, ranks %#x, sequence %u",
+		    told.ee.ee_errno, told.error.job, told.error.rank,
+		    told.error.epoch, told.error.reason, told.error.ranks,
+		    told.error.sequence);
+	results[rank].told = told.error;
+}
+
 /* The run ended with an error: as asked for, or not? */
 static void __attribute__((noreturn)) ended(const char *what)
 {
@@ -167,6 +204,7 @@ static void __attribute__((noreturn)) ended(const char *what)
 	if (opt.expect_ranks != ANY_RANKS && info.ranks != opt.expect_ranks)
 		die("blames %#x, expected %#llx", info.ranks,
 		    (unsigned long long)opt.expect_ranks);
+	read_error_queue(error, &info);
 	results[rank].info = info;
 	results[rank].ended = now();
 	results[rank].done = true;
@@ -485,6 +523,13 @@ static int summary(void)
 	       end > begin ? end - begin : 0,
 	       sum.sent, sum.resent, sum.fast_retransmits, sum.timeouts,
 	       sum.ecn, sum.raw, sum.duplicates);
+	for (i = opt.first; opt.expect_errno && i <= opt.last; i++) {
+		const struct atp_error *told = &results[i].told;
+
+		printf("told rank %u reason %u ranks %#x sequence %u missing %#x\n",
+		       told->rank, told->reason, told->ranks, told->sequence,
+		       told->missing);
+	}
 	return bad ? 1 : 0;
 }
 

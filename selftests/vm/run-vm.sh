@@ -20,6 +20,10 @@ usage() {
 	                  (default build/vm-logs/NAME.log)
 	  --append WORDS  more words for the kernel's command line
 	  --accel NAME    kvm or tcg (default: what works here)
+	  --cable END     listen:SOCKET or connect:SOCKET: a network card, whose
+	                  cable to another machine's is this Unix socket; who
+	                  listens must be there first, and may stay when the
+	                  other goes and comes
 
 	The command runs as root in the checkout. Its files are the host's;
 	what it changes is gone afterwards, except below /out, which is
@@ -43,6 +47,7 @@ limit=600
 out=
 append=
 accel=
+cable=
 
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -53,6 +58,7 @@ while [ $# -gt 0 ]; do
 	--out) out=$2; shift ;;
 	--append) append=$2; shift ;;
 	--accel) accel=$2; shift ;;
+	--cable) cable=$2; shift ;;
 	--help | -h) usage; exit 0 ;;
 	--) shift; break ;;
 	-*) usage >&2; exit 125 ;;
@@ -65,7 +71,7 @@ done
 # virtiofsd needs it
 [ "$(id -u)" -eq 0 ] || exec sudo "$0" --kernel "$kernel" --cpus "$cpus" \
 	--mem "$mem" --timeout "$limit" --out "$out" --append "$append" \
-	--accel "$accel" -- "$@"
+	--accel "$accel" --cable "$cable" -- "$@"
 
 say() {
 	printf 'run-vm: %s\n' "$*" >&2
@@ -212,18 +218,39 @@ start_virtiofsd() {
 	die "virtiofsd does not start"
 }
 
-# Cables for a rack of network cards rather than veth (selftests/lib/rack.sh):
-# each a hub with two ports, told apart by their addresses.  Nobody loads their
-# driver unless he wants them.
+# Nobody loads the driver of a card unless he wants it.
+#
+# plug ADDRESS NETDEV[,OPTION]...
 cables=()
-for host in 01 02 fe; do
-	for end in 00 01; do
-		cables+=(
-			-netdev "hubport,id=n$host$end,hubid=$((16#$host))"
-			-device "virtio-net-pci,netdev=n$host$end,mac=02:$end:00:00:00:$host,romfile="
-		)
+plug() {
+	local id=n${1//:/}
+
+	cables+=(
+		-netdev "$2,id=$id"
+		-device "virtio-net-pci,netdev=$id,mac=$1,romfile="
+	)
+}
+
+# Cables for a rack of network cards rather than veth (selftests/lib/rack.sh):
+# each a hub with two ports, told apart by their addresses.  Or the one of the
+# PS's host leads to another machine: the switch's end listens.
+case $cable in
+'')
+	for host in 01 02 fe; do
+		plug "02:00:00:00:00:$host" "hubport,hubid=$((16#$host))"
+		plug "02:01:00:00:00:$host" "hubport,hubid=$((16#$host))"
 	done
-done
+	;;
+listen:*)
+	plug 02:01:00:00:00:fe \
+		"stream,server=on,addr.type=unix,addr.path=${cable#*:}"
+	;;
+connect:*)
+	plug 02:00:00:00:00:fe \
+		"stream,server=off,addr.type=unix,addr.path=${cable#*:}"
+	;;
+*) die "no such end of a cable: $cable" ;;
+esac
 
 # boot COMMAND...: one life of the machine. Sets $ended, QEMU's exit status,
 # $late, whether its time was up, and $log, the kernel log; $run/status is
