@@ -14,8 +14,8 @@ struct atp_errmsg {
 	struct atp_error	error;
 };
 
-/* A message that finds no memory is lost; SO_ERROR and ATP_INFO say the same
- * but for the fragment.  Context: socket lock, the session has failed.
+/* A message that finds no memory is counted and lost; SO_ERROR and ATP_INFO say
+ * the same but for the fragment.  Context: socket lock, the session has failed.
  */
 void atp_errqueue_add(struct sock *sk)
 {
@@ -29,7 +29,7 @@ void atp_errqueue_add(struct sock *sk)
 
 	skb = alloc_skb(sizeof(*msg), GFP_ATOMIC);
 	if (!skb)
-		return;
+		goto nomem;
 	msg = skb_put_zero(skb, sizeof(*msg));
 	error = &msg->error;
 	error->job = as->job->params.job;
@@ -50,8 +50,12 @@ void atp_errqueue_add(struct sock *sk)
 	/* the queue's own functions look there */
 	memset(skb->cb, 0, sizeof(skb->cb));
 	SKB_EXT_ERR(skb)->ee = msg->ee;
-	if (sock_queue_err_skb(sk, skb))
-		kfree_skb(skb);
+	if (!sock_queue_err_skb(sk, skb))
+		return;
+	/* no room in the receive buffer */
+	kfree_skb(skb);
+nomem:
+	atp_count(sock_net(sk), as->job, ATP_MIB_ERR_NOMEM, 1);
 }
 
 /* As for every family it never sleeps, and MSG_PEEK makes no difference.

@@ -41,7 +41,8 @@ int atp_reason_errno(u32 reason)
  * @rank: own rank, U32_MAX for none
  * @gfp: allocation flags
  *
- * An event that finds no memory is lost; listeners see the state by job-get.
+ * An event that finds no memory is counted and lost.  Listeners are told, as when
+ * their receive buffer is full, and see the state by job-get.
  */
 void atp_event(struct net *net, enum atp_event type, u32 job, u32 epoch,
 	       u32 reason, u32 ranks, u32 seq, u32 rank, gfp_t gfp)
@@ -53,7 +54,7 @@ void atp_event(struct net *net, enum atp_event type, u32 job, u32 epoch,
 		return;
 	skb = genlmsg_new(8 * nla_total_size(sizeof(u32)), gfp);
 	if (!skb)
-		return;
+		goto lost;
 	hdr = genlmsg_put(skb, 0, 0, &atp_nl_family, 0, ATP_CMD_EVENT_NTF);
 	if (!hdr)
 		goto free;
@@ -72,4 +73,7 @@ void atp_event(struct net *net, enum atp_event type, u32 job, u32 epoch,
 
 free:
 	nlmsg_free(skb);
+lost:
+	atp_count(net, NULL, ATP_MIB_EVENT_NOMEM, 1);
+	genl_set_err(&atp_nl_family, net, 0, ATP_NLGRP_EVENTS, -ENOBUFS);
 }
