@@ -91,7 +91,7 @@ static int atp_sk_bind(struct sock *sk, u32 id, u32 rank)
 	err = -EADDRNOTAVAIL;
 	if (!atp_addr_local(net, &job->addr[rank]))
 		goto put;
-	err = dst_cache_init(&as->dst, GFP_KERNEL_ACCOUNT);
+	err = dst_cache_init(&as->dst, ATP_GFP);
 	if (err)
 		goto put;
 	/* packets reach the socket from here on */

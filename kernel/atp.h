@@ -45,6 +45,12 @@
 /* Bytes of memory of what the PS of a job has built and not sent yet */
 #define ATP_PS_OUT_MAX		(16 << 20)
 
+/* What jobs and sockets make for themselves: charged to the cgroup of who asks.
+ * If there is none left he is told; nobody is killed for it, and the log is not
+ * his to fill.
+ */
+#define ATP_GFP	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+
 /* Default of SO_SNDBUF: chunks pushed and not pulled */
 #define ATP_SNDBUF		(4 << 20)
 

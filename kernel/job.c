@@ -54,10 +54,10 @@ struct atp_job *atp_job_alloc(struct net *net, u32 id)
 {
 	struct atp_job *job;
 
-	job = kzalloc(sizeof(*job), GFP_KERNEL_ACCOUNT);
+	job = kzalloc(sizeof(*job), ATP_GFP);
 	if (!job)
 		return NULL;
-	job->mib = alloc_percpu_gfp(struct atp_mib, GFP_KERNEL_ACCOUNT);
+	job->mib = alloc_percpu_gfp(struct atp_mib, ATP_GFP);
 	if (!job->mib) {
 		kfree(job);
 		return NULL;

@@ -22,7 +22,7 @@ static int __net_init atp_net_init(struct net *net)
 	for (i = 0; i < ATP_JOB_HASH; i++)
 		INIT_HLIST_HEAD(&an->jobs[i]);
 	an->salt = get_random_u32();
-	an->mib = alloc_percpu(struct atp_mib);
+	an->mib = alloc_percpu_gfp(struct atp_mib, GFP_KERNEL | __GFP_NOWARN);
 	return an->mib ? 0 : -ENOMEM;
 }
 

@@ -326,7 +326,7 @@ int atp_ps_start(struct atp_job *job)
 	u32 rank;
 	int err;
 
-	ps = kzalloc(sizeof(*ps), GFP_KERNEL_ACCOUNT);
+	ps = kzalloc(sizeof(*ps), ATP_GFP);
 	if (!ps)
 		return -ENOMEM;
 	job->ps = ps;
@@ -337,10 +337,10 @@ int atp_ps_start(struct atp_job *job)
 	hrtimer_init(&ps->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 	ps->timer.function = atp_ps_timer;
 	ps->mem_size = atp_ps_mem(&job->params);
-	ps->mem = kvzalloc(ps->mem_size, GFP_KERNEL_ACCOUNT);
+	ps->mem = kvzalloc(ps->mem_size, ATP_GFP);
 	err = ps->mem ? 0 : -ENOMEM;
 	for (rank = 0; !err && rank < job->params.workers; rank++)
-		err = dst_cache_init(&ps->dst[rank], GFP_KERNEL_ACCOUNT);
+		err = dst_cache_init(&ps->dst[rank], ATP_GFP);
 	if (err) {
 		atp_ps_free(job);
 		return err;

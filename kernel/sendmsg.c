@@ -253,7 +253,7 @@ static int atp_push(struct sock *sk, struct msghdr *msg, u32 len)
 	err = atp_push_begin(sk, cost, nonblock, &run, &dtype);
 	if (err)
 		return err;
-	push = atp_push_alloc(len, sk->sk_allocation);
+	push = atp_push_alloc(len, sk->sk_allocation | __GFP_NOWARN);
 	if (!push) {
 		atp_push_cancel(sk, cost);
 		return -ENOBUFS;

@@ -475,7 +475,7 @@ static int atp_sk_alloc_frags(struct atp_sock *as)
 		return 0;
 	if (!sk_wmem_schedule(&as->sk, size))
 		return -ENOBUFS;
-	as->frags = kvmalloc(size, GFP_KERNEL);
+	as->frags = kvmalloc(size, GFP_KERNEL | __GFP_NOWARN);
 	if (!as->frags)
 		return -ENOMEM;
 	sk_mem_charge(&as->sk, size);

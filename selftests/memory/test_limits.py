@@ -14,6 +14,7 @@ from atptest import (FAILED, JOIN, JOINED, J_MEMORY,  # noqa: E402
                      J_TIMEOUT, J_WINDOW, SOL_ATP, Info, Netlink,
                      attr, join, main, new_net, proc_protocols, refused, same,
                      sock, start_join, sum_works, test, u32, wait_for)
+from cgroup import Group  # noqa: E402
 from kmod import load  # noqa: E402
 
 JOB = 7
@@ -121,29 +122,6 @@ def no_rank_without_memory_for_its_window():
         start_join(s, JOB, rank)
     for s in others + held[-1:]:
         wait_for(lambda s=s: Info(s).state == JOINED, "joined")
-
-
-class Group:
-    """A control group, for memory."""
-    base = "/sys/fs/cgroup"
-
-    def __init__(self, name):
-        with open(f"{self.base}/cgroup.subtree_control", "w",
-                  encoding="ascii") as f:
-            f.write("+memory")
-        self.path = f"{self.base}/atp-{name}-{os.getpid()}"
-        os.mkdir(self.path)
-
-    def enter(self):
-        with open(f"{self.path}/cgroup.procs", "w", encoding="ascii") as f:
-            f.write(str(os.getpid()))
-
-    def stat(self, name):
-        with open(f"{self.path}/memory.stat", encoding="ascii") as f:
-            return int(dict(line.split() for line in f)[name])
-
-    def remove(self):
-        os.rmdir(self.path)
 
 
 def step(down, up):
