@@ -7,10 +7,10 @@
     leaks.none(1000)
 
 What is leaked once per cycle makes some slab cache grow by as many objects,
-whatever its size and whether or not it is our own cache; memory per CPU and
-mapped memory are not in a slab cache, and are counted by themselves.  A margin
-of a fraction of the cycles is for what caches keep at hand by design; no leak
-is as small.  What RCU or the page allocator frees late is waited for.
+whatever its size and whether or not it is our own cache; memory per CPU, mapped
+memory and what is too large for a cache are counted by themselves.  A margin of
+a fraction of the cycles is for what caches keep at hand by design; no leak is as
+small.  What RCU or the page allocator frees late is waited for.
 """
 
 import glob
@@ -19,9 +19,11 @@ import time
 LIMIT = 60
 # KiB that the allocator of per-CPU memory may keep at hand
 PERCPU_SPARE = 128
+# KiB that caches may keep at hand
+SLAB_SPARE = 4096
 # what the processes of a test and their files fill and empty
 NOT_OURS = ("dentry", "fuse_inode", "ovl_inode", "lsm_inode_cache", "filp",
-            "radix_tree_node", "buffer_head", "proc_inode_cache",
+            "radix_tree_node", "buffer_head", "proc_inode_cache", "lsm_file_cache",
             "vm_area_struct", "vma_lock", "maple_node", "anon_vma",
             "anon_vma_chain", "vmap_area")
 
@@ -59,6 +61,7 @@ class Leaks:
         self.slab = slab_objects()
         self.percpu = meminfo("Percpu")
         self.mapped = meminfo("VmallocUsed")
+        self.unreclaimable = meminfo("SUnreclaim")
 
     def grown(self, cycles):
         """What looks like a leak just now."""
@@ -72,6 +75,10 @@ class Leaks:
         # a mapping is a page at least
         if mapped > cycles:
             found["VmallocUsed KiB"] = mapped
+        # what has no cache has more than two pages
+        large = meminfo("SUnreclaim") - self.unreclaimable
+        if large > SLAB_SPARE + 8 * cycles:
+            found["SUnreclaim KiB"] = large
         return found
 
     def none(self, cycles):

@@ -10,7 +10,7 @@ import sys
 import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "../socket"), os.path.join(HERE, "../lib")]
+sys.path.insert(0, os.path.join(HERE, "../lib"))
 from atptest import (JOINED, J_FRAGMENT, J_MEMORY, J_TIMEOUT,  # noqa: E402
                      J_WINDOW, Info, Netlink, attr, join, main, new_net, same,
                      sock, start_join, sum_works, test, u32, wait_for)
