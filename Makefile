@@ -44,6 +44,7 @@ help:
 	@echo 'Trying:'
 	@echo '  deps          install the Debian packages that are missing'
 	@echo '  demo          train a model over a rack in a virtual machine'
+	@echo '  bench         how fast it is here: a table, and build/bench.json'
 	@echo 'Testing:'
 	@echo '  check         every test; ends with "N passed, N failed"'
 	@echo '  check-static  style and compiler checks alone'
@@ -122,6 +123,9 @@ demo:
 	+$(Q)$(MAKE) userspace ip-atp
 	$(Q)userspace/demo/demo.sh
 
+bench: deps
+	+$(Q)$(MAKE) -C userspace/bench run
+
 # What does not build fails its own tests below, and those of the others run.
 check: deps
 	+$(Q)$(MAKE) -k vm-modules userspace ip-atp || true
@@ -154,7 +158,7 @@ distclean: clean
 	$(Q)rm -rf $(build)
 
 .PHONY: all help modules vm-modules userspace ip-atp install-ip-atp \
-	netlink-gen install deps demo check check-host check-static \
+	netlink-gen install deps demo bench check check-host check-static \
 	check-debug fuzz clean distclean
 # A failed build must not leave a module that looks new.
 .DELETE_ON_ERROR:

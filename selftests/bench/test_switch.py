@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""The switch's benchmark runs, and leaves a row for all that it measures."""
+import itertools
+import json
+import numbers
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+BENCH = TOP / "build/selftests/bench/switch"
+ROWS = TOP / "userspace/bench/rows.py"
+
+ACTIONS = ("refused", "collision", "duplicate", "allocate", "aggregate",
+           "saturate", "complete", "flush", "parameter", "C, packed",
+           "C, vector")
+BYTES = (248, 1400, 3072, 3400)
+FIGURES = ("ns_per_fragment", "ns_harness", "median_Bps", "cpu_s_per_GB")
+
+count = 0
+failed = 0
+
+
+def result(ok, what):
+    global count, failed
+    count += 1
+    failed += not ok
+    print(f"{'ok' if ok else 'not ok'} {count} {what}")
+
+
+def run(*command):
+    done = subprocess.run(list(map(str, command)), capture_output=True,
+                          text=True, check=False)
+    for line in (done.stdout + done.stderr).splitlines():
+        print("#", line)
+    return done
+
+
+def number(x):
+    return isinstance(x, numbers.Real) and not isinstance(x, bool)
+
+
+def complete(row):
+    low, high = row["ns_quartiles"]
+    return (row["bed"] == "BPF_PROG_RUN" and row["workers"] == 4 and
+            row["system"] == ("plain C" if row["action"].startswith("C,")
+                              else "switch") and
+            all(number(row[name]) for name in FIGURES) and
+            number(low) and number(high) and low <= high)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as tmp:
+        part, all_rows = f"{tmp}/switch.json", f"{tmp}/bench.json"
+        done = run(BENCH, part, 3)
+        result(done.returncode == 0, "the benchmark runs")
+        shown = {line[:12].strip() for line in done.stdout.splitlines()}
+        result(shown >= {"bytes", "harness", *ACTIONS}, "its table is whole")
+        with open(part, encoding="ascii") as f:
+            rows = json.load(f)
+        result([(r["action"], r["bytes"]) for r in rows] ==
+               list(itertools.product(ACTIONS, BYTES)),
+               "a row for every action and size")
+        result(all(map(complete, rows)), "rows are complete")
+
+        done = run(ROWS, all_rows, part, part)
+        result(done.returncode == 0, "rows of parts are put together")
+        with open(all_rows, encoding="ascii") as f:
+            result(json.load(f) == rows + rows, "all of them")
+        del rows[0]["bed"]
+        with open(part, "w", encoding="ascii") as f:
+            json.dump(rows, f)
+        result(run(ROWS, all_rows, part).returncode != 0,
+               "a row that lacks something is refused")
+        result(run(BENCH).returncode == 2 and
+               run(BENCH, part, 0).returncode == 2, "usage")
+    print(f"1..{count}")
+    return failed != 0
+
+
+sys.exit(main())

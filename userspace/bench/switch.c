@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Nanoseconds that the switch's program takes for a fragment, by what happens
+ * to it and by the bytes of its payload, beside loops in C over as many bytes.
+ *
+ * The kernel runs the program REPEAT times in a row and says how long a run
+ * took; again.bpf.c puts back what a run changes.  Packet and aggregator are
+ * in the caches, as they are in a busy switch whose driver polls.  Everything
+ * is measured in turn, ROUNDS times, so that what else the machine does falls
+ * on all alike; shown are median and quartiles.
+ *
+ * usage: switch FILE [ROUNDS]	rows as JSON go to FILE
+ */
+#include <linux/bpf.h>
+#include <errno.h>
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/if_link.h>
+#include "../../selftests/switch/check.h"
+#include "../../selftests/switch/target_bpf.h"
+#include "again.h"
+#include "plain.h"
+
+#define REPEAT		256
+#define WORKERS		4
+
+enum action {
+	EMPTY,			/* the harness alone */
+	REFUSED,
+	COLLISION,
+	DUPLICATE,
+	ALLOCATE,
+	AGGREGATE,
+	SATURATE,
+	COMPLETE,
+	FLUSH,
+	PARAMETER,
+	PROGRAMS,
+	PACKED = PROGRAMS,	/* and the loops in C */
+	VECTOR,
+	ACTIONS,
+};
+
+/**
+ * struct kind - what happens to the packet that is measured
+ * @name: as it is shown
+ * @before: ranks, from one on, whose values the aggregator holds already
+ * @verdict: what the program then says
+ */
+static const struct kind {
+	const char *name;
+	uint32_t before;
+	uint32_t verdict;
+} kinds[ACTIONS] = {
+	[EMPTY]		= { "empty",	  0, XDP_PASS },
+	[REFUSED]	= { "refused",	  1, XDP_DROP },
+	[COLLISION]	= { "collision",  1, XDP_REDIRECT },
+	[DUPLICATE]	= { "duplicate",  1, XDP_DROP },
+	[ALLOCATE]	= { "allocate",	  0, XDP_DROP },
+	[AGGREGATE]	= { "aggregate",  1, XDP_DROP },
+	[SATURATE]	= { "saturate",	  2, XDP_DROP },
+	[COMPLETE]	= { "complete",	  3, XDP_REDIRECT },
+	[FLUSH]		= { "flush",	  1, XDP_REDIRECT },
+	[PARAMETER]	= { "parameter",  3, XDP_REDIRECT },
+	[PACKED]	= { "C, packed",  0, 0 },
+	[VECTOR]	= { "C, vector",  0, 0 },
+};
+
+static const int payload[] = { 248, 1400, 3072, ATP_FRAGMENT_MAX };
+
+#define PAYLOADS	((int)(sizeof(payload) / sizeof(payload[0])))
+
+static struct t_job job = { .id = 1, .workers = WORKERS, .quota = 1 };
+static int fd_again[AGAIN_PROGS], fd_before;
+static uint8_t *frame;
+static int rounds = 301;
+static double *times[ACTIONS][PAYLOADS];
+
+static void die(const char *what)
+{
+	fprintf(stderr, "switch: %s: %s\n", what, strerror(errno));
+	t_close();
+	exit(EXIT_FAILURE);
+}
+
+static int program(struct bpf_object *obj, const char *name)
+{
+	return bpf_program__fd(bpf_object__find_program_by_name(obj, name));
+}
+
+static void load(void)
+{
+	const enum sw_map shared[] = { SW_MAP_AGGREGATORS, SW_MAP_STATES };
+	struct bpf_object *obj = bpf_object__open_file(BENCH_OBJECT, NULL);
+	int next, to[AGAIN_PROGS], i;
+	struct bpf_map *map;
+
+	if (!obj)
+		die(BENCH_OBJECT);
+	for (i = 0; i < 2; i++) {
+		map = bpf_object__find_map_by_name(obj,
+						   sw_map_names[shared[i]]);
+		if (!map || bpf_map__reuse_fd(map, t_switch.map[shared[i]]))
+			die(sw_map_names[shared[i]]);
+	}
+	if (system("ip link add b0 type veth peer name b1"))
+		die("cannot add a device");
+	if (bpf_object__load(obj))
+		die("cannot load");
+	fd_before = bpf_object__find_map_fd_by_name(obj, "before");
+	next = bpf_object__find_map_fd_by_name(obj, "next");
+	to[AGAIN_SWITCH] = t_program;
+	to[AGAIN_NOTHING] = program(obj, "nothing");
+	fd_again[AGAIN_SWITCH] = program(obj, "again_switch");
+	fd_again[AGAIN_NOTHING] = program(obj, "again_nothing");
+	for (i = 0; i < AGAIN_PROGS; i++) {
+		if (bpf_map_update_elem(next, &i, &to[i], BPF_ANY))
+			die("next");
+		/* A program that is attached somewhere, here to a device that
+		 * is down, need not be made known for each BPF_PROG_RUN, which
+		 * takes long.
+		 */
+		if (bpf_xdp_attach(if_nametoindex(i ? "b1" : "b0"),
+				   fd_again[i], XDP_FLAGS_DRV_MODE, NULL))
+			die("cannot attach");
+	}
+}
+
+/*
+ * The packet of a rank.  The values are small enough for REPEAT additions.
+ * What gets the sum as its payload must fit the checksum that is put back into
+ * it: so everything is zero there.  No instruction's time depends on values.
+ */
+static uint32_t make(enum action action, uint32_t rank, int bytes)
+{
+	static struct f_pkt p;
+	int i;
+
+	c_gradient(&p, &job, rank, 0);
+	p.elements = bytes / 4;
+	for (i = 0; i < p.elements; i++)
+		p.lane[i] = action == COMPLETE || action == FLUSH ? 0 :
+			    i * (i & 1 ? -1 : 1);
+	if (action == SATURATE)
+		p.lane[1] = INT32_MAX;
+	return f_make(&p, frame);
+}
+
+/* The packet that is measured, of rank zero or the PS */
+static uint32_t make_last(enum action action, int bytes)
+{
+	static struct f_pkt p;
+	uint32_t len = make(action, 0, bytes);
+
+	if (action == REFUSED) {
+		frame[len / 2] ^= 0x10;
+		return len;
+	}
+	if (!f_read(&p, frame, len))
+		die("cannot read a packet");
+	if (action == COLLISION)
+		p.seq = 1;
+	if (action == DUPLICATE)
+		p.bitmap = 2;
+	if (action == FLUSH)
+		p.flags |= ATP_F_RESEND;
+	if (action == DUPLICATE || action == FLUSH) {
+		p.bitmap = 2;
+		t_addr(false, job.id, 1, p.src);
+	}
+	if (action == PARAMETER) {
+		uint16_t elements = p.elements;
+
+		c_parameter(&p, &job, 0, 0);
+		p.elements = elements;
+		p.flags |= ATP_F_MCAST;
+	}
+	p.index = 0;
+	return f_make(&p, frame);
+}
+
+/* Bring aggregator and packet to where the measured run begins */
+static uint32_t prepare(enum action action, int bytes)
+{
+	struct sw_agg *a = t_agg(0);
+	struct again again = {};
+	uint32_t rank, len, zero = 0;
+
+	memset(a, 0, sizeof(*a) + bytes);
+	sw_state_get(&t_switch, AGAIN_SLOT)->occupied = 0;
+	for (rank = 1; rank <= kinds[action].before; rank++) {
+		len = make(action, rank, bytes);
+		if (t_run(0, frame, len) != XDP_DROP)
+			die("a packet before was not added");
+	}
+	len = make_last(action, bytes);
+	memcpy(again.head, frame, sizeof(again.head));
+	memcpy(again.agg, a, sizeof(again.agg));
+	again.occupied = sw_state_get(&t_switch, AGAIN_SLOT)->occupied;
+	if (bpf_map_update_elem(fd_before, &zero, &again, BPF_ANY))
+		die("before");
+	return len;
+}
+
+static double run_program(enum action action, int bytes)
+{
+	int prog = fd_again[action == EMPTY ? AGAIN_NOTHING : AGAIN_SWITCH];
+	struct xdp_md ctx = { .ingress_ifindex = t_ifindex[0] };
+	static uint8_t out[F_ROOM];
+
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame,
+		    .ctx_in = &ctx, .ctx_size_in = sizeof(ctx),
+		    .repeat = REPEAT, .data_out = out,
+		    .data_size_out = sizeof(out));
+
+	opts.data_size_in = prepare(action, bytes);
+	ctx.data_end = opts.data_size_in;
+	if (bpf_prog_test_run_opts(prog, &opts))
+		die("BPF_PROG_RUN");
+	if (opts.retval != kinds[action].verdict) {
+		fprintf(stderr, "switch: %s, %d bytes: verdict %u\n",
+			kinds[action].name, bytes, opts.retval);
+		t_close();
+		exit(EXIT_FAILURE);
+	}
+	return opts.duration;
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1e9 + t.tv_nsec;
+}
+
+static double run_plain(enum action action, int bytes)
+{
+	static uint64_t sum[ATP_FRAGMENT_MAX / 8], x[ATP_FRAGMENT_MAX / 8];
+	double from = now();
+	int i;
+
+	for (i = 0; i < REPEAT; i++) {
+		if (action == PACKED)
+			plain_packed(sum, x, bytes / 8);
+		else
+			plain_vector((int32_t *)sum, (int32_t *)x, bytes / 4);
+		__asm__ volatile("" : : "r"(sum), "r"(x) : "memory");
+	}
+	return (now() - from) / REPEAT;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* What was measured of an action, sorted; @part of it was less */
+static double quantile(int action, int k, double part)
+{
+	return times[action][k][(int)(part * (rounds - 1) + 0.5)];
+}
+
+/* Without the harness */
+static double net(int action, int k, double part)
+{
+	double base = action < PROGRAMS ? quantile(EMPTY, k, 0.5) : 0;
+
+	return quantile(action, k, part) - base;
+}
+
+static void measure(void)
+{
+	int action, k, i;
+
+	for (action = 0; action < ACTIONS; action++)
+		for (k = 0; k < PAYLOADS; k++) {
+			times[action][k] = calloc(rounds, sizeof(double));
+			if (!times[action][k])
+				die("memory");
+		}
+	for (i = 0; i < rounds; i++)
+		for (k = 0; k < PAYLOADS; k++)
+			for (action = 0; action < ACTIONS; action++)
+				times[action][k][i] = action < PROGRAMS ?
+					run_program(action, payload[k]) :
+					run_plain(action, payload[k]);
+	for (action = 0; action < ACTIONS; action++)
+		for (k = 0; k < PAYLOADS; k++)
+			qsort(times[action][k], rounds, sizeof(double),
+			      compare);
+}
+
+static void print(void)
+{
+	int action, k;
+
+	printf("The switch alone: nanoseconds per fragment (quartiles), without the harness.\n");
+	printf("%-12s", "bytes");
+	for (k = 0; k < PAYLOADS; k++)
+		printf("%20d", payload[k]);
+	for (action = 0; action < ACTIONS; action++) {
+		printf("\n%-12s", action == EMPTY ? "harness" :
+						    kinds[action].name);
+		for (k = 0; k < PAYLOADS; k++) {
+			double base = quantile(EMPTY, k, 0.5);
+
+			if (action != EMPTY)
+				base = 0;
+			printf("%8.0f (%4.0f-%4.0f)",
+			       base + net(action, k, 0.5),
+			       base + net(action, k, 0.25),
+			       base + net(action, k, 0.75));
+		}
+	}
+	printf("\n");
+}
+
+static void write_rows(const char *path)
+{
+	FILE *f = fopen(path, "w");
+	const char *comma = "";
+	int action, k;
+
+	if (!f)
+		die(path);
+	fprintf(f, "[");
+	for (action = EMPTY + 1; action < ACTIONS; action++) {
+		for (k = 0; k < PAYLOADS; k++) {
+			/* times have a resolution of a nanosecond */
+			double ns = fmax(net(action, k, 0.5), 1);
+
+			fprintf(f, "%s\n {\"bed\": \"BPF_PROG_RUN\", \"system\": \"%s\", \"action\": \"%s\", \"workers\": %d, \"bytes\": %d, \"ns_per_fragment\": %.1f, \"ns_quartiles\": [%.1f, %.1f], \"ns_harness\": %.1f, \"median_Bps\": %.0f, \"cpu_s_per_GB\": %.3f}",
+				comma, action < PROGRAMS ? "switch" : "plain C",
+				kinds[action].name, WORKERS, payload[k], ns,
+				net(action, k, 0.25), net(action, k, 0.75),
+				action < PROGRAMS ? quantile(EMPTY, k, 0.5) : 0,
+				payload[k] / ns * 1e9, ns / payload[k]);
+			comma = ",";
+		}
+	}
+	fprintf(f, "\n]\n");
+	if (fclose(f))
+		die(path);
+}
+
+int main(int argc, char **argv)
+{
+	cpu_set_t cpu;
+
+	if (argc == 3)
+		rounds = atoi(argv[2]);
+	if (argc < 2 || argc > 3 || rounds < 1) {
+		fprintf(stderr, "usage: switch FILE [ROUNDS]\n");
+		return 2;
+	}
+	CPU_ZERO(&cpu);
+	CPU_SET(sched_getcpu(), &cpu);
+	sched_setaffinity(0, sizeof(cpu), &cpu);
+
+	frame = f_buffer();
+	c_open(1, ATP_FRAGMENT_MAX);
+	c_add_job(&job);
+	load();
+	measure();
+	print();
+	write_rows(argv[1]);
+	t_close();
+	return 0;
+}
