@@ -219,8 +219,8 @@ static bool sim_real_gradient(struct sim_switch *s, struct sim_frame *f,
 	void *end = f->buf + f->len;
 	struct sw_pkt p;
 	int words, blocks;
+	u32 plan, sum;
 	bool over;
-	u32 plan;
 
 	sim_sw_pkt(&p, &f->pkt);
 	words = sw_payload_len(&p) / 8;
@@ -232,19 +232,28 @@ static bool sim_real_gradient(struct sim_switch *s, struct sim_frame *f,
 		a->bitmap = 0;
 	if (plan & SW_TAKE) {
 		sw_take(a, &p, 1, now);
-		sw_lanes_take(lanes, end, a->lanes, blocks);
+		sum = sw_lanes(lanes, end, a->lanes, blocks, sw_step_take);
+		a->wide = !!(sum & SW_LANES_LEFT);
+		if (a->wide)
+			sw_lanes(lanes, end, a->lanes, blocks, sw_step_copy);
 	}
 	if (plan & SW_ADD) {
-		over = sw_lanes_add(lanes, end, a->lanes, blocks);
-		if (over)
-			sw_lanes_saturate(lanes, end, a->lanes, words);
+		sum = a->wide ? SW_LANES_LEFT :
+		      sw_lanes(lanes, end, a->lanes, blocks, sw_step_add);
+		over = false;
+		if (sum & SW_LANES_LEFT) {
+			over = sw_lanes_saturate(lanes, end, a->lanes, words,
+						 !a->wide);
+			a->wide = 1;
+		}
 		sw_add(a, &p, over, now);
 	}
 	if (plan & SW_MARK)
 		a->flags |= sw_mark(&p);
 	if (plan & SW_OUT) {
 		sw_out(a, &p);
-		sw_lanes_out(lanes, end, a->lanes, blocks);
+		sw_lanes(lanes, end, a->lanes, blocks,
+			 a->wide ? sw_step_out_wide : sw_step_out);
 	}
 	if (plan & SW_EMPTY)
 		a->bitmap = 0;

@@ -78,7 +78,7 @@ check "peers: what was found is a vector" to_vector peers
 check "engine: a sum that does not fit goes unseen" plant engine \
 	kernel/engine/ps.c 's/if (likely(!(wrapped >> 31)))/if (wrapped || 1)/'
 check "switch: any UDP port is good" plant switch \
-	userspace/switch/atp_switch.bpf.c 's/p.sport != ATP_PORT/0/'
+	userspace/switch/atp_switch.bpf.c 's/p->sport != ATP_PORT/0/'
 check "args: more workers than there is room for" plant args \
 	userspace/atp/switch.c 's/n == ATP_MAX_WORKERS/n == 1000/'
 check "netlink: an attribute beyond the end" plant netlink \

@@ -70,6 +70,14 @@ void c_parameter(struct f_pkt *p, const struct t_job *job, uint32_t rank,
 	p->flags = ATP_F_ACK;
 }
 
+/* A lane of an aggregator, which may be in the narrow form */
+static int32_t cell_lane(const struct sw_agg *a, int i)
+{
+	uint32_t lane = ((const uint32_t *)a->lanes)[i];
+
+	return (int32_t)(a->wide ? lane : lane - 0x40000000);
+}
+
 /* Does the target's aggregator hold what the oracle's does? */
 bool c_same_cell(uint32_t index)
 {
@@ -91,9 +99,8 @@ bool c_same_cell(uint32_t index)
 	C_EQ(a->dtype, cell->dtype);
 	C_EQ(a->cap, cell->cap);
 	for (i = 0; i < cell->elements; i++) {
-		if (((const int32_t *)a->lanes)[i] != cell->sum[i]) {
-			C_EQ(((const int32_t *)a->lanes)[i],
-			     cell->sum[i]);
+		if (cell_lane(a, i) != cell->sum[i]) {
+			C_EQ(cell_lane(a, i), cell->sum[i]);
 			c_fail(__FILE__, __LINE__, "lane %d of %d", i,
 			       cell->elements);
 			break;
@@ -233,7 +240,7 @@ void c_age(void)
 	uint32_t i;
 
 	for (i = 0; i < n_aggregators; i++) {
-		t_agg(i)->stamp = t_now() - 4000000000ULL - 1000000;
+		t_agg(i)->stamp -= 1ULL << 40;
 		o_cell(i)->old = true;
 	}
 }

@@ -44,8 +44,6 @@ void t_add_job(const struct t_job *job);
 /* An XDP verdict; the frame is changed in place */
 int t_run(int port, uint8_t *frame, uint32_t len);
 struct sw_agg *t_agg(uint32_t index);
-/* Nanoseconds of the clock that aggregators are stamped with */
-uint64_t t_now(void);
 uint64_t t_occupied(uint32_t id);
 void t_counters(uint32_t id, struct sw_counters *c);
 /* MAC address of the machine at a port */

@@ -7,7 +7,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include "../../userspace/switch/rtnl.h"
@@ -136,14 +135,6 @@ int t_run(int port, uint8_t *frame, uint32_t len)
 struct sw_agg *t_agg(uint32_t index)
 {
 	return sw_agg_get(&t_switch, index);
-}
-
-uint64_t t_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
 static uint32_t slot_of(uint32_t id)

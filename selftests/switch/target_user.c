@@ -71,6 +71,7 @@ long shim_redirect(const void *map, __u64 key, __u64 flags)
 	return XDP_REDIRECT;
 }
 
+/* Nanoseconds, and ticks of one */
 __u64 shim_now(void)
 {
 	/* time goes on, a little */
@@ -83,7 +84,7 @@ void t_open(uint32_t aggregators_wanted, uint32_t payload)
 
 	sw_set.aggregators = aggregators_wanted;
 	sw_set.payload = payload;
-	sw_set.timeout = 4000000000ULL;
+	sw_set.ticks = 4000000000ULL;
 	agg_size = sizeof(struct sw_agg) + SW_BLOCKS(payload) * SW_BLOCK * 8;
 	aggs = calloc(aggregators_wanted, agg_size);
 	memset(all_states, 0, sizeof(all_states));
@@ -169,11 +170,6 @@ int t_run(int port, uint8_t *frame, uint32_t len)
 struct sw_agg *t_agg(uint32_t index)
 {
 	return (void *)(aggs + agg_size * index);
-}
-
-uint64_t t_now(void)
-{
-	return clock_ns;
 }
 
 uint64_t t_occupied(uint32_t id)

@@ -133,27 +133,45 @@ static const int32_t edge[] = {
 
 #define EDGES	((int)(sizeof(edge) / sizeof(edge[0])))
 
-/* Two lanes at once against each alone, all pairs of pairs of edge values */
+static uint64_t pair(int32_t high, int32_t low)
+{
+	return (uint64_t)(uint32_t)high << 32 | (uint32_t)low;
+}
+
+/* What the narrow form has room for */
+static bool fits(int64_t v)
+{
+	return v >= -0x40000000 && v < 0x40000000;
+}
+
+/* Into the narrow form, added to, and out: two lanes against each alone */
+static void narrow(int32_t a, int32_t b, int32_t c, int32_t d)
+{
+	int64_t high = (int64_t)a + c, low = (int64_t)b + d;
+	uint64_t t = sw_lane_in(pair(a, b), SW_LANE_SIGNS, SW_LANE_BIAS), sum;
+
+	ASSERT_EQ(!(t & SW_LANE_SIGNS), fits(a) && fits(b));
+	if (t & SW_LANE_SIGNS)
+		return;
+	ASSERT_EQ(sw_lane_out(t, SW_LANE_SIGNS, SW_LANE_BIAS), pair(a, b));
+	sum = t + sw_lane_signed(pair(c, d), SW_LANE_SIGNS);
+	/* whatever came of it can be taken back */
+	ASSERT_EQ(sum - sw_lane_signed(pair(c, d), SW_LANE_SIGNS), t);
+	ASSERT_EQ(!(sum & SW_LANE_SIGNS), fits(high) && fits(low));
+	if (!(sum & SW_LANE_SIGNS))
+		ASSERT_EQ(sw_lane_out(sum, SW_LANE_SIGNS, SW_LANE_BIAS),
+			  pair((int32_t)high, (int32_t)low));
+}
+
+/* All pairs of pairs of edge values */
 TEST(two_lanes_at_once)
 {
 	int i;
 
-	for (i = 0; i < EDGES * EDGES * EDGES * EDGES; i++) {
-		int32_t a = edge[i % EDGES];
-		int32_t b = edge[i / EDGES % EDGES];
-		int32_t c = edge[i / EDGES / EDGES % EDGES];
-		int32_t d = edge[i / EDGES / EDGES / EDGES];
-		uint64_t x = (uint64_t)(uint32_t)a << 32 | (uint32_t)b;
-		uint64_t y = (uint64_t)(uint32_t)c << 32 | (uint32_t)d;
-		int64_t high = (int64_t)a + c, low = (int64_t)b + d;
-		__u64 over = 0;
-		uint64_t sum = sw_add2(x, y, &over);
-
-		ASSERT_EQ((uint32_t)(sum >> 32), (uint32_t)high);
-		ASSERT_EQ((uint32_t)sum, (uint32_t)low);
-		ASSERT_EQ(over >> 63, high != (int32_t)high);
-		ASSERT_EQ(over >> 31 & 1, low != (int32_t)low);
-	}
+	for (i = 0; i < EDGES * EDGES * EDGES * EDGES; i++)
+		narrow(edge[i % EDGES], edge[i / EDGES % EDGES],
+		       edge[i / EDGES / EDGES % EDGES],
+		       edge[i / EDGES / EDGES / EDGES]);
 }
 
 TEST(random_lanes_at_once)
@@ -163,16 +181,10 @@ TEST(random_lanes_at_once)
 	tap_seed(21);
 	for (i = 0; i < 5000000; i++) {
 		uint64_t x = tap_rand64(), y = tap_rand64();
-		__u64 over = 0;
-		uint64_t sum = sw_add2(x, y, &over);
-		int64_t low = (int64_t)(int32_t)x + (int32_t)y;
-		int64_t high = (int64_t)(int32_t)(x >> 32) +
-			       (int32_t)(y >> 32);
+		int by = tap_below(4);
 
-		ASSERT_EQ((uint32_t)sum, (uint32_t)low);
-		ASSERT_EQ((uint32_t)(sum >> 32), (uint32_t)high);
-		ASSERT_EQ(!!(over & SW_LANE_SIGNS),
-			  low != (int32_t)low || high != (int32_t)high);
+		narrow((int32_t)x >> by, (int32_t)(x >> 32) >> by, (int32_t)y,
+		       (int32_t)(y >> 32));
 	}
 }
 
@@ -182,89 +194,142 @@ TEST(saturated_lane)
 
 	for (a = 0; a < EDGES; a++) {
 		for (b = 0; b < EDGES; b++) {
-			int64_t sum = (int64_t)edge[a] + edge[b];
+			int64_t sum = (int64_t)edge[a] + edge[b], want;
+			bool over = false;
 
-			sum = sum > INT32_MAX ? INT32_MAX :
-			      sum < INT32_MIN ? INT32_MIN : sum;
-			EXPECT_EQ((int32_t)sw_add1_saturated(edge[a], edge[b]),
-				  sum);
+			want = sum > INT32_MAX ? INT32_MAX :
+			       sum < INT32_MIN ? INT32_MIN : sum;
+			EXPECT_EQ((int32_t)sw_add1_saturated(edge[a], edge[b],
+							     &over), want);
+			EXPECT_EQ(over, sum != want);
 		}
 	}
 }
 
+static uint32_t sum16(const uint8_t *p, int bytes)
+{
+	uint32_t sum = 0;
+	int i;
+
+	for (i = 0; i < bytes; i += 2) {
+		sum += p[i] | p[i + 1] << 8;
+		sum = (sum & 0xffff) + (sum >> 16);
+	}
+	return sum;
+}
+
+/* 0 and 0xffff are the same number in ones' complement */
+#define EXPECT_SUM(got, p, bytes)					\
+	EXPECT_EQ(((got) & 0xffff) % 0xffff, sum16(p, bytes) % 0xffff)
+
 /*
  * All loops over lanes, for every number of words, with the packet at an odd
- * address, exactly as long as it is (the sanitizer sees one byte more).
+ * address, exactly as long as it is (the sanitizer sees one byte more).  The
+ * first value or the sum leaves the narrow range, or the range of a lane, in
+ * one lane, the last perhaps; or nothing does.
  */
-TEST(loops)
+static void check_loops(int words, int32_t first, int32_t second)
 {
 	const int blocks = SW_MAX_BLOCKS;
-	int words, i;
+	uint8_t *p = malloc(words * 8 + 1), *q = p + 1;
+	uint64_t *lanes = calloc(blocks * SW_BLOCK, 8);
+	uint64_t *before = malloc(blocks * SW_BLOCK * 8);
+	int64_t want = (int64_t)first + second;
+	uint8_t *end = q + words * 8;
+	int32_t x[2 * 425], y[2 * 425];
+	bool over = false, wide;
+	uint32_t sum;
+	int i, at;
+
+	for (i = 0; i < 2 * words; i++) {
+		x[i] = (int32_t)tap_rand() >> 2;
+		y[i] = (int32_t)tap_rand() >> 2;
+	}
+	at = tap_chance(2) ? 2 * words - 1 : (int)tap_below(2 * words);
+	x[at] = first;
+	y[at] = second;
+
+	memcpy(q, x, words * 8);
+	sum = sw_lanes(q, end, (__u64 *)lanes, blocks, sw_step_take);
+	wide = sum & SW_LANES_LEFT;
+	EXPECT_EQ(wide, !fits(first));
+	if (wide) {
+		sw_lanes(q, end, (__u64 *)lanes, blocks, sw_step_copy);
+		EXPECT_FALSE(memcmp(lanes, x, words * 8));
+	}
+	for (i = words; i < blocks * SW_BLOCK; i++)
+		EXPECT_EQ(lanes[i], 0);
+
+	memcpy(q, y, words * 8);
+	sum = sw_lanes(q, end, (__u64 *)lanes, blocks, sw_step_sum);
+	EXPECT_SUM(sum, q, words * 8);
+	if (!wide) {
+		memcpy(before, lanes, blocks * SW_BLOCK * 8);
+		sum = sw_lanes(q, end, (__u64 *)lanes, blocks, sw_step_add);
+		EXPECT_SUM(sum, q, words * 8);
+		EXPECT_EQ(!!(sum & SW_LANES_LEFT), !fits(want));
+		sw_lanes(q, end, (__u64 *)lanes, blocks, sw_step_undo);
+		EXPECT_FALSE(memcmp(lanes, before, blocks * SW_BLOCK * 8));
+		sw_lanes(q, end, (__u64 *)lanes, blocks, sw_step_add);
+	}
+	if (wide || sum & SW_LANES_LEFT) {
+		over = sw_lanes_saturate(q, end, (__u64 *)lanes,
+					 blocks * SW_BLOCK, !wide);
+		wide = true;
+	}
+	EXPECT_EQ(over, want != (int32_t)want);
+
+	sum = sw_lanes(q, end, (__u64 *)lanes, blocks,
+		       wide ? sw_step_out_wide : sw_step_out);
+	EXPECT_SUM(sum, q, words * 8);
+	for (i = 0; i < 2 * words; i++) {
+		int64_t v = (int64_t)x[i] + y[i];
+		int32_t got;
+
+		memcpy(&got, q + 4 * i, 4);
+		EXPECT_EQ(got, v < INT32_MIN ? INT32_MIN :
+			       v > INT32_MAX ? INT32_MAX : v);
+	}
+	free(p);
+	free(lanes);
+	free(before);
+}
+
+TEST(all_loops)
+{
+	static const int32_t value[][2] = {
+		{ 0, 0 }, { 0x3fffffff, -1 }, { -0x40000000, 0 },
+		{ 0x3fffffff, 1 }, { -0x40000000, -1 }, { 0x40000000, 0 },
+		{ -0x40000001, 5 }, { 0x3fffffff, INT32_MAX },
+		{ -0x40000000, INT32_MIN }, { INT32_MAX, 1 },
+		{ INT32_MIN, -1 }, { INT32_MAX, INT32_MIN },
+	};
+	unsigned int i;
+	int words;
 
 	tap_seed(22);
 	for (words = 1; words <= ATP_FRAGMENT_MAX / 8; words++) {
-		uint8_t *p = malloc(words * 8 + 1), *q = p + 1;
-		uint8_t *end = q + words * 8;
-		uint64_t *lanes = calloc(blocks * SW_BLOCK, 8);
-		int32_t x[2 * 425], y[2 * 425];
-		bool over = false;
-		uint32_t sum = 0;
-
-		for (i = 0; i < 2 * words; i++) {
-			x[i] = (int32_t)tap_rand() >> 1;
-			y[i] = (int32_t)tap_rand() >> 1;
-		}
-		/* once in a while one lane, the last perhaps, overflows */
-		if (tap_chance(2)) {
-			i = tap_chance(2) ? 2 * words - 1 :
-					    (int)tap_below(2 * words);
-			x[i] = INT32_MIN + 5;
-			y[i] = -6;
-			over = true;
-		}
-		memcpy(q, x, words * 8);
-		sw_lanes_take(q, end, (__u64 *)lanes, blocks);
-		EXPECT_FALSE(memcmp(lanes, x, words * 8));
-		for (i = words; i < blocks * SW_BLOCK; i++)
-			EXPECT_EQ(lanes[i], 0);
-
-		memcpy(q, y, words * 8);
-		EXPECT_EQ(sw_lanes_add(q, end, (__u64 *)lanes, blocks) != 0,
-			  over);
-		if (over)
-			sw_lanes_saturate(q, end, (__u64 *)lanes,
-					  blocks * SW_BLOCK);
-		EXPECT_EQ(sw_lanes_out(q, end, (__u64 *)lanes, blocks),
-			  sw_lanes_sum(q, end));
-		for (i = 0; i < 2 * words; i++) {
-			int64_t want = (int64_t)x[i] + y[i];
-			int32_t got;
-
-			memcpy(&got, q + 4 * i, 4);
-			EXPECT_EQ(got, want < INT32_MIN ? INT32_MIN : want);
-		}
-		for (i = 0; i < words * 8; i += 2) {
-			sum += q[i] | q[i + 1] << 8;
-			sum = (sum & 0xffff) + (sum >> 16);
-		}
-		/* 0 and 0xffff are the same number in ones' complement */
-		EXPECT_EQ(sum % 0xffff, sw_lanes_sum(q, end) % 0xffff);
-		free(p);
-		free(lanes);
+		for (i = 0; i < sizeof(value) / sizeof(value[0]); i++)
+			check_loops(words, value[i][0], value[i][1]);
 	}
 }
 
 /* All bits set is where sums of halves are greatest */
 TEST(checksum_of_ones)
 {
-	uint8_t *p = malloc(ATP_FRAGMENT_MAX);
-	uint64_t *lanes = malloc(SW_MAX_BLOCKS * SW_BLOCK * 8);
+	const int blocks = SW_MAX_BLOCKS;
+	uint64_t *lanes = malloc(blocks * SW_BLOCK * 8);
+	uint8_t *p = malloc(blocks * SW_BLOCK * 8);
+	uint8_t *end = p + ATP_FRAGMENT_MAX;
 
 	memset(p, 0xff, ATP_FRAGMENT_MAX);
-	memset(lanes, 0xff, SW_MAX_BLOCKS * SW_BLOCK * 8);
-	EXPECT_EQ(sw_lanes_sum(p, p + ATP_FRAGMENT_MAX), 0xffff);
-	EXPECT_EQ(sw_lanes_out(p, p + ATP_FRAGMENT_MAX, (__u64 *)lanes,
-			       SW_MAX_BLOCKS), 0xffff);
+	EXPECT_EQ(sw_lanes(p, end, (__u64 *)lanes, blocks, sw_step_sum), 0xffff);
+	memset(lanes, 0xff, blocks * SW_BLOCK * 8);
+	EXPECT_EQ(sw_lanes(p, end, (__u64 *)lanes, blocks, sw_step_out_wide) &
+		  0xffff, 0xffff);
+	sw_lanes(p, end, (__u64 *)lanes, blocks, sw_step_take);
+	EXPECT_EQ(sw_lanes(p, end, (__u64 *)lanes, blocks, sw_step_add),
+		  0xffff);
 	EXPECT_EQ(sw_fold(~0ULL), 0xffff);
 	EXPECT_EQ(sw_fold(0), 0);
 	EXPECT_EQ(sw_fold(0x0001000100010001ULL), 4);

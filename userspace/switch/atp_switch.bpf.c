@@ -56,7 +56,8 @@ __noinline int sw_do_sum(struct xdp_md *ctx, __u32 l4)
 {
 	void *p = sw_lanes_at(ctx, l4);
 
-	return p ? sw_lanes_sum(p, sw_end(ctx)) : 0;
+	/* no aggregator is looked at */
+	return p ? sw_lanes(p, sw_end(ctx), p, SW_MAX_BLOCKS, sw_step_sum) : 0;
 }
 
 __noinline int sw_do_take(struct xdp_md *ctx, __u32 l4, __u32 index)
@@ -64,20 +65,19 @@ __noinline int sw_do_take(struct xdp_md *ctx, __u32 l4, __u32 index)
 	struct sw_agg *a = sw_agg_at(index);
 	void *p = sw_lanes_at(ctx, l4);
 
-	if (a && p)
-		sw_lanes_take(p, sw_end(ctx), a->lanes, sw_blocks);
-	return 0;
+	if (!a || !p)
+		return 0;
+	return sw_lanes(p, sw_end(ctx), a->lanes, sw_blocks, sw_step_take);
 }
 
-__noinline int sw_do_saturate(struct xdp_md *ctx, __u32 l4, __u32 index)
+__noinline int sw_do_copy(struct xdp_md *ctx, __u32 l4, __u32 index)
 {
 	struct sw_agg *a = sw_agg_at(index);
 	void *p = sw_lanes_at(ctx, l4);
 
-	if (a && p)
-		sw_lanes_saturate(p, sw_end(ctx), a->lanes,
-				  sw_blocks * SW_BLOCK);
-	return 0;
+	if (!a || !p)
+		return 0;
+	return sw_lanes(p, sw_end(ctx), a->lanes, sw_blocks, sw_step_copy);
 }
 
 __noinline int sw_do_add(struct xdp_md *ctx, __u32 l4, __u32 index)
@@ -87,7 +87,31 @@ __noinline int sw_do_add(struct xdp_md *ctx, __u32 l4, __u32 index)
 
 	if (!a || !p)
 		return 0;
-	return sw_lanes_add(p, sw_end(ctx), a->lanes, sw_blocks) != 0;
+	return sw_lanes(p, sw_end(ctx), a->lanes, sw_blocks, sw_step_add);
+}
+
+__noinline int sw_do_undo(struct xdp_md *ctx, __u32 l4, __u32 index)
+{
+	struct sw_agg *a = sw_agg_at(index);
+	void *p = sw_lanes_at(ctx, l4);
+
+	if (!a || !p)
+		return 0;
+	return sw_lanes(p, sw_end(ctx), a->lanes, sw_blocks, sw_step_undo);
+}
+
+__noinline int sw_do_saturate(struct xdp_md *ctx, __u32 l4, __u32 index)
+{
+	struct sw_agg *a = sw_agg_at(index);
+	void *p = sw_lanes_at(ctx, l4);
+
+	if (!a || !p)
+		return 0;
+	if (a->wide)
+		return sw_lanes_saturate(p, sw_end(ctx), a->lanes,
+					 sw_blocks * SW_BLOCK, false);
+	return sw_lanes_saturate(p, sw_end(ctx), a->lanes,
+				 sw_blocks * SW_BLOCK, true);
 }
 
 __noinline int sw_do_out(struct xdp_md *ctx, __u32 l4, __u32 index)
@@ -97,7 +121,10 @@ __noinline int sw_do_out(struct xdp_md *ctx, __u32 l4, __u32 index)
 
 	if (!a || !p)
 		return 0;
-	return sw_lanes_out(p, sw_end(ctx), a->lanes, sw_blocks);
+	if (a->wide)
+		return sw_lanes(p, sw_end(ctx), a->lanes, sw_blocks,
+				sw_step_out_wide);
+	return sw_lanes(p, sw_end(ctx), a->lanes, sw_blocks, sw_step_out);
 }
 
 /* Loops with many turns are looked at apart, too */
@@ -152,7 +179,7 @@ static __always_inline void sw_empty(struct sw_agg *a)
 __noinline int sw_do_search(__u32 slot)
 {
 	struct sw_state *state = bpf_map_lookup_elem(&states, &slot);
-	__u64 hand, now = bpf_ktime_get_ns();
+	__u64 hand, now = bpf_jiffies64();
 	int i, found = 0;
 
 	if (!state)
@@ -163,10 +190,10 @@ __noinline int sw_do_search(__u32 slot)
 
 		/* without the lock this is a hint, and saves it mostly */
 		if (!a || !a->bitmap || a->slot != slot ||
-		    !sw_is_old(a, now, sw_set.timeout) || !sw_lock(a, 1))
+		    !sw_is_old(a, now, sw_set.ticks) || !sw_lock(a, 1))
 			continue;
 		if (a->bitmap && a->slot == slot &&
-		    sw_is_old(a, now, sw_set.timeout)) {
+		    sw_is_old(a, now, sw_set.ticks)) {
 			sw_empty(a);
 			found++;
 		}
@@ -217,7 +244,32 @@ static __always_inline void sw_count(struct sw_counters *c, __u32 plan,
 	}
 }
 
-/* Do what an aggregator has to do with a gradient; return what was done */
+/* Is all of the packet as it was sent? */
+static __always_inline bool sw_verify(struct xdp_md *ctx, struct sw_pkt *p)
+{
+	p->sum = sw_do_sum(ctx, p->l4);
+	return sw_is_right(p);
+}
+
+/* The packet's values become the sum */
+static __always_inline void sw_take_lanes(struct xdp_md *ctx, __u32 l4,
+					  __u32 index, struct sw_agg *a)
+{
+	a->wide = 0;
+	if (sw_do_take(ctx, l4, index) & SW_LANES_LEFT) {
+		sw_do_copy(ctx, l4, index);
+		a->wide = 1;
+	}
+}
+
+/*
+ * Do what an aggregator has to do with a gradient; return what was done.
+ *
+ * The packet's checksum has not been verified.  When its lanes are added they
+ * are summed on the way, so that they are loaded once; if the checksum turns
+ * out to be wrong they are taken back before the lock is, and nothing was done.
+ * All else comes after.
+ */
 static __always_inline __u32 sw_aggregate(struct xdp_md *ctx, struct sw_pkt *p,
 					  const struct sw_job *job,
 					  struct sw_counters *c)
@@ -227,18 +279,34 @@ static __always_inline __u32 sw_aggregate(struct xdp_md *ctx, struct sw_pkt *p,
 	struct sw_state *state;
 	__u32 slot = job->slot;
 	__u32 l4 = p->l4;
+	bool left = false;
 	__u32 plan;
 	__u64 now;
 
 	state = bpf_map_lookup_elem(&states, &slot);
 	if (!a || !state)
-		return SW_FORWARD;
-	if (!sw_do_lock(index)) {
+		return 0;
+	if (!sw_lock(a, 1) && !sw_do_lock(index)) {
+		if (!sw_verify(ctx, p))
+			return SW_WRONG;
 		c->collision_locked++;
 		return SW_COLLIDE | SW_FORWARD;
 	}
-	now = bpf_ktime_get_ns();
-	plan = sw_decide(a, p, job->full, sw_is_old(a, now, sw_set.timeout));
+	/* The verifier makes this a load; any clock costs a call */
+	now = bpf_jiffies64();
+	plan = sw_decide(a, p, job->full, sw_is_old(a, now, sw_set.ticks));
+	if (plan & SW_ADD && !a->wide) {
+		__u32 sum = sw_do_add(ctx, l4, index);
+
+		left = sum & SW_LANES_LEFT;
+		p->sum = sum & 0xffff;
+		if (!sw_is_right(p)) {
+			sw_do_undo(ctx, l4, index);
+			plan = SW_WRONG;
+		}
+	} else if (!sw_verify(ctx, p)) {
+		plan = SW_WRONG;
+	}
 	if (plan & SW_COLLIDE)
 		c->collision_busy++;
 	if (plan & SW_EVICT)
@@ -246,18 +314,19 @@ static __always_inline __u32 sw_aggregate(struct xdp_md *ctx, struct sw_pkt *p,
 	if (plan & SW_TAKE) {
 		if (sw_allow(state, job, c)) {
 			sw_take(a, p, slot, now);
-			sw_do_take(ctx, l4, index);
+			sw_take_lanes(ctx, l4, index, a);
 		} else {
 			c->collision_quota++;
 			plan = (plan & SW_EVICT) | SW_COLLIDE | SW_FORWARD;
 		}
 	}
 	if (plan & SW_ADD) {
-		bool over = sw_do_add(ctx, l4, index);
+		bool over = false;
 
-		if (over) {
-			sw_do_saturate(ctx, l4, index);
-			c->overflow++;
+		if (left || a->wide) {
+			over = sw_do_saturate(ctx, l4, index);
+			c->overflow += over;
+			a->wide = 1;
 		}
 		sw_add(a, p, over, now);
 	}
@@ -265,7 +334,7 @@ static __always_inline __u32 sw_aggregate(struct xdp_md *ctx, struct sw_pkt *p,
 		a->flags |= sw_mark(p);
 	if (plan & SW_OUT) {
 		sw_out(a, p);
-		p->sum = sw_do_out(ctx, l4, index);
+		p->sum = sw_do_out(ctx, l4, index) & 0xffff;
 	}
 	if (plan & SW_EMPTY)
 		sw_empty(a);
@@ -289,11 +358,11 @@ static __always_inline void sw_deallocate(const struct sw_pkt *p,
 	 */
 	if (!a->bitmap)
 		return;
-	if (!sw_do_lock_longer(index)) {
+	if (!sw_lock(a, 1) && !sw_do_lock_longer(index)) {
 		c->kept++;
 		return;
 	}
-	old = sw_is_old(a, bpf_ktime_get_ns(), sw_set.timeout);
+	old = sw_is_old(a, bpf_jiffies64(), sw_set.ticks);
 	if (sw_frees(a, p, old)) {
 		if (sw_is(a, p))
 			c->deallocated++;
@@ -359,45 +428,148 @@ static __always_inline int sw_unicast(struct xdp_md *ctx, struct sw_pkt *p,
 	return bpf_redirect_map(&ports, to->ifindex, XDP_DROP);
 }
 
-static __always_inline int sw_gradient(struct xdp_md *ctx, struct sw_pkt *p,
-				       const struct sw_job *job,
-				       struct sw_counters *c, bool to_me,
-				       bool last_hop)
+/* A packet of a job that goes no further, or not by us */
+static __always_inline int sw_refuse(struct sw_counters *c,
+				     enum sw_class class)
 {
-	const struct sw_host *from;
-	bool routed;
-	__u32 plan;
-
-	if (sw_bad_bitmap(p, job->full)) {
-		c->drop_bitmap++;
-		return XDP_DROP;
+	if (class == SW_CLASS_MISMATCH) {
+		c->mismatch++;
+		return XDP_PASS;
 	}
-	from = &job->rank[sw_rank(p->bitmap) & (ATP_MAX_WORKERS - 1)];
-	if (!sw_same_addr(p->src, from->addr) ||
-	    !sw_same_addr(p->dst, job->ps.addr)) {
-		c->drop_stranger++;
-		return XDP_DROP;
-	}
-	if (ctx->ingress_ifindex != from->ifindex) {
-		c->drop_port++;
-		return XDP_DROP;
-	}
-	routed = to_me || from->l3 != job->ps.l3;
-	if (routed && last_hop) {
+	if (class == SW_CLASS_TTL) {
 		c->ttl++;
 		return XDP_PASS;
 	}
-	c->bytes_in += sw_end(ctx) - sw_start(ctx);
+	if (class == SW_CLASS_HEADER)
+		c->drop_header++;
+	else if (class == SW_CLASS_LENGTH)
+		c->drop_length++;
+	else if (class == SW_CLASS_BITMAP)
+		c->drop_bitmap++;
+	else if (class == SW_CLASS_CSUM)
+		c->drop_csum++;
+	else if (class == SW_CLASS_CSUM_NONE)
+		c->drop_csum_none++;
+	else if (class == SW_CLASS_CSUM_PARTIAL)
+		c->drop_csum_partial++;
+	else if (class == SW_CLASS_STRANGER)
+		c->drop_stranger++;
+	else
+		c->drop_port++;
+	return XDP_DROP;
+}
 
-	if (job->workers == 1) {
-		c->single++;
-		plan = SW_FORWARD;
-	} else if (sw_payload_len(p) > sw_set.payload) {
-		c->oversize++;
-		plan = SW_FORWARD;
-	} else {
+/**
+ * struct sw_way - where a packet comes from and goes to
+ * @from: who it says has sent it
+ * @to: who gets it, if it is not multicast
+ * @routed: by the box itself
+ */
+struct sw_way {
+	const struct sw_host *from;
+	const struct sw_host *to;
+	bool routed;
+};
+
+/* Gradients come from their rank and go to the PS */
+static __always_inline enum sw_class
+sw_way_up(const struct sw_pkt *p, const struct sw_job *job,
+	  struct sw_way *way)
+{
+	if (sw_bad_bitmap(p, job->full))
+		return SW_CLASS_BITMAP;
+	way->from = &job->rank[sw_rank(p->bitmap) & (ATP_MAX_WORKERS - 1)];
+	way->to = &job->ps;
+	if (!sw_same_addr(p->src, way->from->addr) ||
+	    !sw_same_addr(p->dst, way->to->addr))
+		return SW_CLASS_STRANGER;
+	return SW_CLASS_ATP;
+}
+
+/* Parameter packets come from the PS and go to a worker */
+static __always_inline enum sw_class
+sw_way_down(const struct sw_pkt *p, const struct sw_job *job,
+	    struct sw_way *way)
+{
+	struct sw_addr dst;
+	int rank;
+
+	way->from = &job->ps;
+	if (!sw_same_addr(p->src, way->from->addr))
+		return SW_CLASS_STRANGER;
+	__builtin_memcpy(&dst, p->dst, sizeof(dst));
+	rank = sw_do_find(p->job, &dst);
+	if (rank < 0 || rank >= ATP_MAX_WORKERS)
+		return SW_CLASS_STRANGER;
+	way->to = &job->rank[rank];
+	return SW_CLASS_ATP;
+}
+
+/**
+ * sw_admit() - may a packet pass the switch, if its checksum is right?
+ * @ctx: its frame
+ * @p: the packet, from sw_check()
+ * @job: its job
+ * @way: filled in
+ *
+ * Return: %SW_CLASS_ATP or the class of what is wrong
+ */
+static __always_inline enum sw_class
+sw_admit(struct xdp_md *ctx, const struct sw_pkt *p, const struct sw_job *job,
+	 struct sw_way *way)
+{
+	void *data = sw_start(ctx), *end = sw_end(ctx);
+	struct ethhdr *eth = data;
+	enum sw_class class;
+
+	if (data + sizeof(*eth) > end || sw_bad_header(data, end, p))
+		return SW_CLASS_HEADER;
+	/* Every host that knows a job holds this port for its kernel: what
+	 * comes from another one is some user's.
+	 */
+	if (p->sport != ATP_PORT)
+		return SW_CLASS_STRANGER;
+	if (p->fanin != job->workers)
+		return SW_CLASS_MISMATCH;
+	class = p->flags & ATP_F_ACK ? sw_way_down(p, job, way) :
+				       sw_way_up(p, job, way);
+	if (class != SW_CLASS_ATP)
+		return class;
+	if (ctx->ingress_ifindex != way->from->ifindex)
+		return SW_CLASS_PORT;
+	/* What is sent to the port's own address is to be routed */
+	way->routed = sw_same_mac(eth->h_dest, way->from->src) ||
+		      way->from->l3 != way->to->l3;
+	if (way->routed && sw_last_hop(data, end))
+		return SW_CLASS_TTL;
+	return SW_CLASS_ATP;
+}
+
+/* Is it a gradient that an aggregator might have room for? */
+static __always_inline bool sw_adds(const struct sw_pkt *p,
+				    const struct sw_job *job)
+{
+	return !(p->flags & ATP_F_ACK) && job->workers > 1 &&
+	       sw_payload_len(p) <= sw_set.payload;
+}
+
+static __always_inline int sw_gradient(struct xdp_md *ctx, struct sw_pkt *p,
+				       const struct sw_job *job,
+				       struct sw_counters *c,
+				       const struct sw_way *way)
+{
+	__u64 bytes = sw_end(ctx) - sw_start(ctx);
+	__u32 plan = SW_FORWARD;
+
+	if (sw_adds(p, job))
 		plan = sw_aggregate(ctx, p, job, c);
-	}
+	else if (job->workers == 1)
+		c->single++;
+	else
+		c->oversize++;
+	if (plan & SW_WRONG)
+		return sw_refuse(c, sw_wrong(sw_start(ctx), sw_end(ctx), p));
+	c->bytes_in += bytes;
 	if (!(plan & SW_FORWARD))
 		return XDP_DROP;
 
@@ -405,12 +577,13 @@ static __always_inline int sw_gradient(struct xdp_md *ctx, struct sw_pkt *p,
 		p->flags |= ATP_F_COLLISION;
 	sw_pass_on(p, job->cap);
 	c->forwarded++;
-	c->bytes_out += sw_end(ctx) - sw_start(ctx);
-	return sw_unicast(ctx, p, &job->ps, routed);
+	c->bytes_out += bytes;
+	return sw_unicast(ctx, p, way->to, way->routed);
 }
 
 static __always_inline int sw_multicast(struct xdp_md *ctx, struct sw_pkt *p,
-					struct sw_counters *c, bool to_me)
+					struct sw_counters *c,
+					const struct sw_way *way)
 {
 	void *data = sw_start(ctx), *end = sw_end(ctx);
 	struct ethhdr *eth = data;
@@ -423,7 +596,7 @@ static __always_inline int sw_multicast(struct xdp_md *ctx, struct sw_pkt *p,
 	if (!group)
 		return XDP_DROP;
 	/* Tells the copies that all of them are to be routed */
-	if (to_me)
+	if (sw_same_mac(eth->h_dest, way->from->src))
 		__builtin_memset(eth->h_dest, 0, ETH_ALEN);
 	c->multicast++;
 	return bpf_redirect_map(group, 0, BPF_F_BROADCAST);
@@ -431,40 +604,15 @@ static __always_inline int sw_multicast(struct xdp_md *ctx, struct sw_pkt *p,
 
 static __always_inline int sw_parameter(struct xdp_md *ctx, struct sw_pkt *p,
 					const struct sw_job *job,
-					struct sw_counters *c, bool to_me,
-					bool last_hop)
+					struct sw_counters *c,
+					const struct sw_way *way)
 {
-	const struct sw_host *to;
-	struct sw_addr dst;
-	bool routed;
-	int rank;
-
-	if (!sw_same_addr(p->src, job->ps.addr)) {
-		c->drop_stranger++;
-		return XDP_DROP;
-	}
-	if (ctx->ingress_ifindex != job->ps.ifindex) {
-		c->drop_port++;
-		return XDP_DROP;
-	}
-	__builtin_memcpy(&dst, p->dst, sizeof(dst));
-	rank = sw_do_find(p->job, &dst);
-	if (rank < 0 || rank >= ATP_MAX_WORKERS) {
-		c->drop_stranger++;
-		return XDP_DROP;
-	}
-	to = &job->rank[rank];
-	routed = to_me || to->l3 != job->ps.l3;
-	if (routed && last_hop) {
-		c->ttl++;
-		return XDP_PASS;
-	}
 	c->parameters++;
 	sw_deallocate(p, c);
 	sw_pass_on(p, job->cap);
 	if (p->flags & ATP_F_MCAST)
-		return sw_multicast(ctx, p, c, to_me);
-	return sw_unicast(ctx, p, to, routed);
+		return sw_multicast(ctx, p, c, way);
+	return sw_unicast(ctx, p, way->to, way->routed);
 }
 
 /* A packet that is left to the kernel, and counted because it looks like ATP */
@@ -517,33 +665,15 @@ static __always_inline int sw_control(struct xdp_md *ctx,
 	return sw_leave(SW_CLASS_CONTROL);
 }
 
-static __always_inline int sw_refuse(struct sw_counters *c,
-				     enum sw_class class)
-{
-	if (class == SW_CLASS_HEADER)
-		c->drop_header++;
-	else if (class == SW_CLASS_LENGTH)
-		c->drop_length++;
-	else if (class == SW_CLASS_CSUM)
-		c->drop_csum++;
-	else if (class == SW_CLASS_CSUM_NONE)
-		c->drop_csum_none++;
-	else
-		c->drop_csum_partial++;
-	return XDP_DROP;
-}
-
 SEC("xdp")
 int atp_ingress(struct xdp_md *ctx)
 {
 	void *data = sw_start(ctx), *end = sw_end(ctx);
-	struct ethhdr *eth = data;
 	struct sw_counters *c;
 	struct sw_pkt p = {};
-	struct sw_port *port;
+	struct sw_way way = {};
 	struct sw_job *job;
 	enum sw_class class;
-	bool to_me, last;
 	__u32 key;
 
 	class = sw_parse(data, end, &p);
@@ -555,35 +685,26 @@ int atp_ingress(struct xdp_md *ctx)
 		return sw_leave(class);
 	key = job->slot;
 	c = bpf_map_lookup_elem(&counters, &key);
-	key = ctx->ingress_ifindex;
-	port = bpf_map_lookup_elem(&port_info, &key);
-	if (!c || !port)
+	if (!c)
 		return XDP_PASS;
 	if (class == SW_CLASS_CONTROL)
 		return sw_control(ctx, &p, job, c);
 
-	p.sum = sw_do_sum(ctx, p.l4);
 	class = sw_check(data, end, &p);
 	if (class != SW_CLASS_ATP)
 		return sw_refuse(c, class);
-	/* Every host that knows a job holds this port for its kernel: what
-	 * comes from another one is some user's.
+	class = sw_admit(ctx, &p, job, &way);
+	/* Whatever is done with a packet, its checksum is verified first; only
+	 * sw_aggregate() has a faster way to do it.
 	 */
-	if (p.sport != ATP_PORT) {
-		c->drop_stranger++;
-		return XDP_DROP;
-	}
-	if (p.fanin != job->workers) {
-		c->mismatch++;
-		return XDP_PASS;
-	}
-	if (data + sizeof(*eth) > end)
-		return XDP_DROP;
-	to_me = sw_same_mac(eth->h_dest, port->mac);
-	last = sw_last_hop(data, end);
+	if ((class != SW_CLASS_ATP || !sw_adds(&p, job)) &&
+	    !sw_verify(ctx, &p))
+		class = sw_wrong(data, end, &p);
+	if (class != SW_CLASS_ATP)
+		return sw_refuse(c, class);
 	if (p.flags & ATP_F_ACK)
-		return sw_parameter(ctx, &p, job, c, to_me, last);
-	return sw_gradient(ctx, &p, job, c, to_me, last);
+		return sw_parameter(ctx, &p, job, c, &way);
+	return sw_gradient(ctx, &p, job, c, &way);
 }
 
 #include "switch_egress.h"

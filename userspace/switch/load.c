@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -312,6 +313,15 @@ static void explain_load(int err)
 		first_complaint(), hint);
 }
 
+/* The resolution of this clock is a tick, which nothing else tells */
+static uint64_t to_ticks(uint64_t ns)
+{
+	struct timespec tick;
+
+	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	return (ns + tick.tv_nsec - 1) / tick.tv_nsec;
+}
+
 static int load_object(struct sw_switch *sw, bool running)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, open_opts,
@@ -325,6 +335,7 @@ static int load_object(struct sw_switch *sw, bool running)
 	if (!obj)
 		return sw_fail("cannot read the object file: %s",
 			       strerror(errno));
+	sw->settings.ticks = to_ticks(sw->settings.timeout);
 	if (set_constants(obj, &sw->settings) ||
 	    prepare_maps(obj, sw, running))
 		goto out;

@@ -6,11 +6,23 @@
  * A payload is a whole number of 64-bit words and ends with the frame, so the
  * end of the frame ends every loop; the number of blocks bounds it.
  *
- * Two lanes are added in one 64-bit word: the carry from the lower into the
- * upper one is taken back.  Whether a lane has overflowed is found out once, at
- * the end: the bits of all words are gathered on the way.  If any has, the
- * addition is undone, which modular arithmetic allows, and done again lane by
- * lane, saturating.
+ * From a payload of 1 KiB on, a fragment's time is that of the instructions per
+ * word, and BPF has neither vectors nor a carry flag.  So an aggregator keeps
+ * its lanes, as long as none is beyond +-2^30, in a form that is added to with
+ * few of them, the narrow one:
+ *
+ *   Each lane is 2^30 more than its value, so that its uppermost bit is clear.
+ *   A payload's word is made the number (upper lane) * 2^32 + (lower lane),
+ *   both signed, by sw_lane_signed().  Then a plain addition of 64 bits adds
+ *   both lanes, and no carry gets from the lower into the upper one: that would
+ *   need a sum beyond the range.  Such a sum has its uppermost bit set.  There
+ *   is no other way to set it, nor one to leave the range unseen, since a value
+ *   of 32 bits does not reach from one end of the range round to the other.  So
+ *   the words are ORed on the way, and looked at once.
+ *
+ * A payload that leaves the range is taken back, which modular arithmetic
+ * allows, and the aggregator gets the wide form until it is empty again: plain
+ * lanes, added one by one, saturating.  The sum is the same in both.
  */
 #ifndef _ATP_SWITCH_LANES_H
 #define _ATP_SWITCH_LANES_H
@@ -29,139 +41,247 @@
 #define sw_opaque(p)		((void)(p))
 #endif
 
-#define SW_LANE_CARRY		(1ULL << 32)
+/*
+ * One instruction, here.  Left alone the compiler adds up a block's words in
+ * another order, for which the registers do not suffice.
+ */
+#ifdef __bpf__
+#define sw_plus(to, x)		asm volatile("%0 += %1" : "+r"(to) : "r"(x))
+#define sw_or(to, x)		asm volatile("%0 |= %1" : "+r"(to) : "r"(x))
+#else
+#define sw_plus(to, x)		((to) += (x))
+#define sw_or(to, x)		((to) |= (x))
+#endif
+
+/* Both are arguments where a loop has them in registers */
 #define SW_LANE_SIGNS		0x8000000080000000ULL
+#define SW_LANE_BIAS		0x4000000040000000ULL
 
-/* Nobody adds two lanes without asking here */
-static __always_inline __u64 sw_add2(__u64 x, __u64 y, __u64 *over)
+/* In what loops over lanes return, beside the folded sum of the payload: a lane
+ * has left the narrow form's range
+ */
+#define SW_LANES_LEFT		0x10000U
+
+/* A payload's word as one number of 64 bits, see above */
+static __always_inline __u64 sw_lane_signed(__u64 x, __u64 signs)
 {
-	__u64 sum = x + y;
-
-	sum -= (x ^ y ^ sum) & SW_LANE_CARRY;
-	*over |= (x ^ sum) & (y ^ sum);
-	return sum;
+	return (x ^ signs) - signs;
 }
 
-static __always_inline __u32 sw_add1_saturated(__u32 x, __u32 y)
+/* Into the narrow form; out of range, an uppermost bit is set */
+static __always_inline __u64 sw_lane_in(__u64 x, __u64 signs, __u64 bias)
+{
+	return (x ^ signs) - bias;
+}
+
+/* And out of it */
+static __always_inline __u64 sw_lane_out(__u64 t, __u64 signs, __u64 bias)
+{
+	return (t + bias) ^ signs;
+}
+
+static __always_inline __u32 sw_add1_saturated(__u32 x, __u32 y, bool *over)
 {
 	__s64 sum = (__s64)(__s32)x + (__s32)y;
 
-	if (sum > 0x7fffffffLL)
+	if (sum > 0x7fffffffLL) {
+		*over = true;
 		return 0x7fffffff;
-	if (sum < -0x80000000LL)
+	}
+	if (sum < -0x80000000LL) {
+		*over = true;
 		return 0x80000000;
+	}
 	return (__u32)sum;
 }
 
-/* Sum of the words from @p to the end of the frame, for the checksum */
-static __always_inline __u32 sw_lanes_sum(const void *p, const void *end)
+/**
+ * struct sw_sums - what a loop over lanes gathers
+ * @all: sum of the payload's words, modulo 2^64
+ * @high: sum of their upper halves
+ * @left: words of the aggregator, ORed
+ * @signs: SW_LANE_SIGNS, in a register
+ * @bias: SW_LANE_BIAS, likewise
+ */
+struct sw_sums {
+	__u64	all;
+	__u64	high;
+	__u64	left;
+	__u64	signs;
+	__u64	bias;
+};
+
+/*
+ * The folded sum of all halves, and SW_LANES_LEFT.  The lower halves' sum is
+ * what is left of @all when the upper ones' is taken away: neither has as many
+ * as 64 bits.
+ */
+static __always_inline __u32 sw_sums_end(const struct sw_sums *s)
 {
-	__u64 even = 0, odd = 0;
-	int i, j;
+	__u32 sum = sw_fold((s->all - (s->high << 32)) + s->high);
 
-	for (i = 0; i < SW_MAX_BLOCKS; i++) {
-		const sw_half *half;
-
-		sw_opaque(p);
-		if (p + SW_BLOCK * 8 > end)
-			break;
-		half = p;
-#pragma GCC unroll 8
-		for (j = 0; j < SW_BLOCK; j++) {
-			even += half[2 * j];
-			odd += half[2 * j + 1];
-		}
-		p += SW_BLOCK * 8;
-	}
-	for (i = 0; i < SW_BLOCK; i++) {
-		const sw_half *half;
-
-		sw_opaque(p);
-		if (p + 8 > end)
-			break;
-		half = p;
-		even += half[0];
-		odd += half[1];
-		p += 8;
-	}
-	return sw_fold(even + odd);
+	return sum | (s->left & SW_LANE_SIGNS ? SW_LANES_LEFT : 0);
 }
 
-/* The packet's lanes become the sum */
-static __always_inline void sw_lanes_take(const void *p, const void *end,
-					  __u64 *lanes, int blocks)
+/* What is done with words of a payload, @n known to the compiler.  The upper
+ * halves are loaded once more: a load costs less than two instructions that
+ * would get them out of the word.
+ */
+typedef void sw_step(void *p, __u64 *lanes, int n, struct sw_sums *s);
+
+static __always_inline void sw_step_sum(void *p, __u64 *lanes, int n,
+					struct sw_sums *s)
 {
-	int i, j;
+	const volatile sw_half *half = p;
+	const sw_word *word = p;
+	int j;
 
-	for (i = 0; i < blocks; i++) {
-		const sw_word *word;
-
-		sw_opaque(p);
-		if (p + SW_BLOCK * 8 > end)
-			break;
-		word = p;
+	(void)lanes;
 #pragma GCC unroll 8
-		for (j = 0; j < SW_BLOCK; j++)
-			lanes[j] = word[j];
-		p += SW_BLOCK * 8;
-		lanes += SW_BLOCK;
+	for (j = 0; j < n; j++) {
+		sw_plus(s->all, word[j]);
+		sw_plus(s->high, (__u64)half[2 * j + 1]);
 	}
-	if (i == blocks)
-		return;
-	for (j = 0; j < SW_BLOCK; j++) {
-		const sw_word *word;
+}
 
-		sw_opaque(p);
-		if (p + 8 > end)
-			break;
-		word = p;
-		lanes[j] = *word;
-		p += 8;
+static __always_inline void sw_step_take(void *p, __u64 *lanes, int n,
+					 struct sw_sums *s)
+{
+	const sw_word *word = p;
+	int j;
+
+#pragma GCC unroll 8
+	for (j = 0; j < n; j++) {
+		__u64 t = sw_lane_in(word[j], s->signs, s->bias);
+
+		sw_or(s->left, t);
+		lanes[j] = t;
+	}
+}
+
+static __always_inline void sw_step_copy(void *p, __u64 *lanes, int n,
+					 struct sw_sums *s)
+{
+	const sw_word *word = p;
+	int j;
+
+	(void)s;
+#pragma GCC unroll 8
+	for (j = 0; j < n; j++)
+		lanes[j] = word[j];
+}
+
+static __always_inline void sw_step_add(void *p, __u64 *lanes, int n,
+					struct sw_sums *s)
+{
+	const volatile sw_half *half = p;
+	const sw_word *word = p;
+	int j;
+
+#pragma GCC unroll 8
+	for (j = 0; j < n; j++) {
+		__u64 x = word[j];
+
+		sw_plus(s->all, x);
+		x = sw_lane_signed(x, s->signs);
+		sw_plus(x, lanes[j]);
+		sw_or(s->left, x);
+		lanes[j] = x;
+		sw_plus(s->high, (__u64)half[2 * j + 1]);
+	}
+}
+
+static __always_inline void sw_step_undo(void *p, __u64 *lanes, int n,
+					 struct sw_sums *s)
+{
+	const sw_word *word = p;
+	int j;
+
+	(void)s;
+#pragma GCC unroll 8
+	for (j = 0; j < n; j++)
+		lanes[j] -= sw_lane_signed(word[j], s->signs);
+}
+
+static __always_inline void sw_step_out(void *p, __u64 *lanes, int n,
+					struct sw_sums *s)
+{
+	sw_word *word = p;
+	int j;
+
+#pragma GCC unroll 8
+	for (j = 0; j < n; j++) {
+		__u64 x = sw_lane_out(lanes[j], s->signs, s->bias);
+
+		word[j] = x;
+		sw_plus(s->all, x);
+		sw_plus(s->high, x >> 32);
+	}
+}
+
+static __always_inline void sw_step_out_wide(void *p, __u64 *lanes, int n,
+					     struct sw_sums *s)
+{
+	sw_word *word = p;
+	int j;
+
+#pragma GCC unroll 8
+	for (j = 0; j < n; j++) {
+		__u64 x = lanes[j];
+
+		word[j] = x;
+		sw_plus(s->all, x);
+		sw_plus(s->high, x >> 32);
 	}
 }
 
 /*
- * The packet's lanes are added to the sum, each modulo 2^32.  The sign bits of
- * what is returned say whether any has overflowed.
+ * A step over all words from @p to the end of the frame: whole blocks, as many
+ * as @blocks, then what is left, in parts whose number of words is a power of
+ * two, so that there are no more than three comparisons.
  */
-static __always_inline __u64 sw_lanes_add(const void *p, const void *end,
-					  __u64 *lanes, int blocks)
+static __always_inline __u32 sw_lanes(void *p, const void *end, __u64 *lanes,
+				      int blocks, sw_step *step)
 {
-	__u64 over = 0;
-	int i, j;
+	struct sw_sums s = { .signs = SW_LANE_SIGNS, .bias = SW_LANE_BIAS };
+	int i, n;
+
+	sw_opaque(s.signs);
+	sw_opaque(s.bias);
 
 	for (i = 0; i < blocks; i++) {
-		const sw_word *word;
-
 		sw_opaque(p);
 		if (p + SW_BLOCK * 8 > end)
 			break;
-		word = p;
-#pragma GCC unroll 8
-		for (j = 0; j < SW_BLOCK; j++)
-			lanes[j] = sw_add2(lanes[j], word[j], &over);
+		step(p, lanes, SW_BLOCK, &s);
 		p += SW_BLOCK * 8;
 		lanes += SW_BLOCK;
 	}
 	if (i == blocks)
-		return over & SW_LANE_SIGNS;
-	for (j = 0; j < SW_BLOCK; j++) {
-		const sw_word *word;
-
+		return sw_sums_end(&s);
+#pragma GCC unroll 4
+	for (n = SW_BLOCK / 2; n; n /= 2) {
 		sw_opaque(p);
-		if (p + 8 > end)
-			break;
-		word = p;
-		lanes[j] = sw_add2(lanes[j], *word, &over);
-		p += 8;
+		if (p + n * 8 > end)
+			continue;
+		step(p, lanes, n, &s);
+		p += n * 8;
+		lanes += n;
 	}
-	return over & SW_LANE_SIGNS;
+	return sw_sums_end(&s);
 }
 
-/* What sw_lanes_add() did, done again with saturation */
-static __always_inline void sw_lanes_saturate(const void *p, const void *end,
-					      __u64 *lanes, int words)
+/*
+ * The payload is added to the sum lane by lane, saturating, and the sum is wide
+ * after it.  It was @narrow before, and had the payload added already?
+ *
+ * Return: has a lane been saturated?
+ */
+static __always_inline bool sw_lanes_saturate(const void *p, const void *end,
+					      __u64 *lanes, int words,
+					      bool narrow)
 {
+	bool over = false;
 	int i;
 
 	for (i = 0; i < words; i++) {
@@ -172,59 +292,16 @@ static __always_inline void sw_lanes_saturate(const void *p, const void *end,
 		if (p + 8 > end)
 			break;
 		y = p;
-		x[0] = sw_add1_saturated(x[0] - y[0], y[0]);
-		x[1] = sw_add1_saturated(x[1] - y[1], y[1]);
+		if (narrow)
+			lanes[i] = sw_lane_out(lanes[i] -
+				sw_lane_signed(*(const sw_word *)p,
+					       SW_LANE_SIGNS),
+				SW_LANE_SIGNS, SW_LANE_BIAS);
+		x[0] = sw_add1_saturated(x[0], y[0], &over);
+		x[1] = sw_add1_saturated(x[1], y[1], &over);
 		p += 8;
 	}
-}
-
-/*
- * The sum goes into the packet.
- *
- * Return: its sum, for the checksum
- */
-static __always_inline __u32 sw_lanes_out(void *p, const void *end,
-					  const __u64 *lanes, int blocks)
-{
-	__u64 all = 0, high = 0;
-	int i, j;
-
-	for (i = 0; i < blocks; i++) {
-		sw_word *word;
-
-		sw_opaque(p);
-		if (p + SW_BLOCK * 8 > end)
-			break;
-		word = p;
-#pragma GCC unroll 8
-		for (j = 0; j < SW_BLOCK; j++) {
-			__u64 v = lanes[j];
-
-			word[j] = v;
-			all += v;
-			high += v >> 32;
-		}
-		p += SW_BLOCK * 8;
-		lanes += SW_BLOCK;
-	}
-	for (j = 0; i < blocks && j < SW_BLOCK; j++) {
-		sw_word *word;
-		__u64 v;
-
-		sw_opaque(p);
-		if (p + 8 > end)
-			break;
-		word = p;
-		v = lanes[j];
-		*word = v;
-		all += v;
-		high += v >> 32;
-		p += 8;
-	}
-	/* All lower halves: what is left when the upper ones are taken away.
-	 * Neither sum of halves has as many as 64 bits.
-	 */
-	return sw_fold((all - (high << 32)) + high);
+	return over;
 }
 
 #endif /* _ATP_SWITCH_LANES_H */

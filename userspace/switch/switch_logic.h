@@ -22,6 +22,7 @@
 #define SW_EMPTY	0x20	/* the aggregator is emptied */
 #define SW_COLLIDE	0x40	/* the packet gets ATP_F_COLLISION */
 #define SW_FORWARD	0x80	/* it goes to the PS, else it ends here */
+#define SW_WRONG	0x100	/* its checksum is wrong: nothing was done */
 
 /* Flags that an aggregator keeps of what was merged */
 #define SW_MERGED	(ATP_F_ECN | ATP_F_COLLISION | ATP_F_OVERFLOW)
@@ -86,10 +87,11 @@ static __always_inline bool sw_frees(const struct sw_agg *a,
 	return a->bitmap && (old || sw_is(a, p));
 }
 
+/* @now in ticks, too */
 static __always_inline bool sw_is_old(const struct sw_agg *a, __u64 now,
-				      __u64 timeout)
+				      __u64 ticks)
 {
-	return (__s64)(now - a->stamp) > (__s64)timeout;
+	return (__s64)(now - a->stamp) > (__s64)ticks;
 }
 
 /* Congestion on the way of this packet, as a flag */

@@ -60,6 +60,10 @@ enum sw_class {
 	SW_CLASS_CSUM,
 	SW_CLASS_CSUM_NONE,
 	SW_CLASS_CSUM_PARTIAL,
+	SW_CLASS_STRANGER,
+	SW_CLASS_PORT,
+	SW_CLASS_MISMATCH,	/* and these are left to the kernel, counted */
+	SW_CLASS_TTL,
 };
 
 /**
@@ -78,6 +82,7 @@ enum sw_class {
  * @seq: sequenceNumber
  * @bitmap: bitmap0
  * @index: aggregatorIndex
+ * @head: folded sum of UDP and ATP header, and of the pseudo header
  * @sum: folded sum of the payload
  * @src: source address, IPv4 mapped
  * @dst: destination address, IPv4 mapped
@@ -97,6 +102,7 @@ struct sw_pkt {
 	__u32	seq;
 	__u32	bitmap;
 	__u32	index;
+	__u32	head;
 	__u32	sum;
 	__u32	src[4];
 	__u32	dst[4];
@@ -210,7 +216,8 @@ sw_parse_ipv6(const void *data, const void *end, struct sw_pkt *p)
  * sw_parse() - tell what a frame is
  * @data: its first byte
  * @end: the byte after its last
- * @p: filled in, if it is a data or control packet of ATP, apart from @sum
+ * @p: filled in, if it is a data or control packet of ATP, apart from @head
+ *     and @sum
  *
  * Nothing is checked yet: the packet may belong to a job that this switch does
  * not know and that is none of its business.
@@ -273,11 +280,14 @@ static __always_inline bool sw_bad_parameter(const struct sw_pkt *p)
 }
 
 /* Values of the header that no party sends */
-static __always_inline bool sw_bad_header(const struct sw_pkt *p,
-					  const struct atp_hdr *hdr)
+static __always_inline bool sw_bad_header(const void *data, const void *end,
+					  const struct sw_pkt *p)
 {
+	const struct atp_hdr *hdr = data + p->l4 + sizeof(struct udphdr);
 	const __u16 both = ATP_F_RAW | ATP_F_OVERFLOW;
 
+	if ((const void *)(hdr + 1) > end)
+		return true;
 	if (p->flags & ~ATP_F_ALL || p->flags & ATP_F_EDGE)
 		return true;
 	if ((p->flags & both) == both)
@@ -357,19 +367,21 @@ static __always_inline __u64 sw_sum_pseudo(const struct sw_pkt *p,
 }
 
 /**
- * sw_check() - is a data packet in order?
+ * sw_check() - is a data packet in order, apart from its payload?
  * @data: first byte of the frame
  * @end: the byte after its last
- * @p: from sw_parse(), with the payload's sum
+ * @p: from sw_parse(); gets its @head
+ *
+ * What its header says is not to be believed before the checksum was found
+ * right, too.
  *
  * Return: %SW_CLASS_ATP or the class of what is wrong
  */
 static __always_inline enum sw_class
-sw_check(const void *data, const void *end, const struct sw_pkt *p)
+sw_check(const void *data, const void *end, struct sw_pkt *p)
 {
 	const struct udphdr *udp = data + p->l4;
 	const struct atp_hdr *hdr = (const void *)(udp + 1);
-	__u64 pseudo;
 
 	if ((const void *)(hdr + 1) > end)
 		return SW_CLASS_LENGTH;
@@ -379,15 +391,29 @@ sw_check(const void *data, const void *end, const struct sw_pkt *p)
 		return SW_CLASS_CSUM;
 	if (!udp->check)
 		return SW_CLASS_CSUM_NONE;
-	pseudo = sw_sum_pseudo(p, udp->len);
-	if (sw_fold(pseudo + sw_sum32(udp, SW_UDP_ATP / 4) + p->sum) !=
-	    0xffff) {
-		/* What a local stack leaves for the device to complete */
-		if (udp->check == sw_fold(pseudo))
-			return SW_CLASS_CSUM_PARTIAL;
-		return SW_CLASS_CSUM;
-	}
-	return sw_bad_header(p, hdr) ? SW_CLASS_HEADER : SW_CLASS_ATP;
+	p->head = sw_fold(sw_sum_pseudo(p, udp->len) +
+			  sw_sum32(udp, SW_UDP_ATP / 4));
+	return SW_CLASS_ATP;
+}
+
+/* Is the checksum right?  The payload's sum is known now. */
+static __always_inline bool sw_is_right(const struct sw_pkt *p)
+{
+	return sw_fold((__u64)p->head + p->sum) == 0xffff;
+}
+
+/* In which way is it wrong? */
+static __always_inline enum sw_class
+sw_wrong(const void *data, const void *end, const struct sw_pkt *p)
+{
+	const struct udphdr *udp = data + p->l4;
+
+	if ((const void *)(udp + 1) > end)
+		return SW_CLASS_LENGTH;
+	/* What a local stack leaves for the device to complete */
+	if (udp->check == sw_fold(sw_sum_pseudo(p, udp->len)))
+		return SW_CLASS_CSUM_PARTIAL;
+	return SW_CLASS_CSUM;
 }
 
 /**

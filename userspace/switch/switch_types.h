@@ -10,7 +10,7 @@
 #include <linux/types.h>
 #include <linux/atp_packet.h>
 
-#define SW_LAYOUT		1
+#define SW_LAYOUT		2
 
 /* Job slots of a switch.  Slot zero counts what belongs to no job. */
 #define SW_SLOTS		256
@@ -40,8 +40,8 @@
  * @elements: lanes that count
  * @cap: least cwndCap of what was merged
  * @dtype: enum atp_data_type
- * @pad: zero
- * @stamp: when a value was last added, nanoseconds of CLOCK_MONOTONIC
+ * @wide: form of the lanes: zero is the narrow one, see switch_lanes.h
+ * @stamp: when a value was last added, in ticks of the kernel
  * @reserved: rest of the cache line
  * @lanes: the sum, two lanes in a word, a whole number of SW_BLOCK words
  */
@@ -56,7 +56,7 @@ struct sw_agg {
 	__u16	elements;
 	__u16	cap;
 	__u8	dtype;
-	__u8	pad;
+	__u8	wide;
 	__u64	stamp;
 	__u64	reserved[3];
 	__u64	lanes[];
@@ -177,6 +177,7 @@ struct sw_port {
  * @payload: most bytes of payload that one holds
  * @generic: attached in generic mode
  * @timeout: nanoseconds after which an aggregator counts as abandoned
+ * @ticks: the same in ticks of the kernel, rounded up
  */
 struct sw_settings {
 	__u32	layout;
@@ -184,6 +185,7 @@ struct sw_settings {
 	__u32	payload;
 	__u32	generic;
 	__u64	timeout;
+	__u64	ticks;
 };
 
 /*

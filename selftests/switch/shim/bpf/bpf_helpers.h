@@ -19,5 +19,6 @@ __u64 shim_now(void);
 #define bpf_map_lookup_elem(map, key)		shim_lookup(map, key)
 #define bpf_redirect_map(map, key, flags)	shim_redirect(map, key, flags)
 #define bpf_ktime_get_ns()			shim_now()
+#define bpf_jiffies64()				shim_now()
 
 #endif /* _SHIM_BPF_HELPERS_H */
