@@ -200,7 +200,7 @@ trap 'exit 130' INT TERM HUP
 
 cmdline="console=ttyS0 quiet panic=-1 oops=panic log_buf_len=8M"
 cmdline+=" mitigations=off init_on_alloc=0 net.ifnames=0"
-cmdline+=" random.trust_cpu=on cryptomgr.notests $append"
+cmdline+=" random.trust_cpu=on cryptomgr.notests no_timer_check $append"
 
 # The host's files by virtiofs: what it caches it need not ask for again,
 # which makes starting a program several times cheaper than by 9p.
