@@ -208,6 +208,40 @@ run_vm() {
 	done <"$dir/list"
 }
 
+# lane KERNEL TEST...: in the background; machines run at the same time, as much
+# of what a test does is to wait
+lane() {
+	passed=0
+	failed=0
+	summary=()
+	run_vm "$@"
+	{
+		echo "$passed $failed"
+		[ ${#summary[@]} -eq 0 ] || printf '%s\n' "${summary[@]}"
+	} >"$logs/vm-$1.count.new"
+	mv "$logs/vm-$1.count.new" "$logs/vm-$1.count"
+}
+
+# join_lane KERNEL: when it has ended, count what it has counted
+join_lane() {
+	local p f line
+
+	wait "${lanes[0]}"
+	lanes=("${lanes[@]:1}")
+	[ -e "$logs/vm-$1.count" ] || {
+		fail "the tests with kernel $1 did not end"
+		return
+	}
+	{
+		read -r p f
+		while read -r line; do
+			summary+=("$line")
+		done
+	} <"$logs/vm-$1.count"
+	passed=$((passed + p))
+	failed=$((failed + f))
+}
+
 if [ -z "$list" ]; then
 	rm -rf "$logs"
 	mkdir -p "$logs"
@@ -273,11 +307,23 @@ for kernel in "${kernels[@]}"; do
 		say TESTS "of kernel $kernel: ${#debug[@]}"
 		run_host "$logs/$kernel" "${debug[@]/%/ $kernel}"
 	fi
+done
+lanes=()
+trap 'kill -- "${lanes[@]/#/-}" 2>/dev/null; exit 130' INT TERM
+for kernel in "${kernels[@]}"; do
 	if [ ${#vm[@]} -gt 0 ]; then
 		say TESTS "in a machine with kernel $kernel: ${#vm[@]}"
-		run_vm "$kernel" "${vm[@]}"
+		# a process group, to be stopped as one
+		set -m
+		(lane "$kernel" "${vm[@]}" | sed -u "s/^/  $kernel/") &
+		set +m
+		lanes+=($!)
 	fi
 done
+for kernel in "${kernels[@]}"; do
+	[ ${#vm[@]} -eq 0 ] || join_lane "$kernel"
+done
+trap - INT TERM
 
 if [ ${#summary[@]} -gt 0 ]; then
 	echo
