@@ -33,7 +33,7 @@ packages=(
 # The checks.
 if [ "$what" = check ]; then
 	packages+=(bpftrace git libclang-rt-14-dev liburing-dev mandoc perl
-		python3-scapy shellcheck sparse tshark yamllint)
+		python3-scapy python3-torch shellcheck sparse tshark yamllint)
 fi
 # A kernel with type information.
 if [ "$what" = source ]; then

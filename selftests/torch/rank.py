@@ -1,0 +1,139 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""One rank of test_torch.py: what it does in turn, and leaves in a file."""
+
+import gc
+import hashlib
+import json
+import os
+import signal
+import sys
+import types
+
+import numpy as np
+import torch
+from torch import distributed, nn
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../../userspace/python"))
+sys.path.insert(0, os.path.join(HERE, "../../userspace/demo"))
+import atp.torch  # noqa: E402
+import train_ddp  # noqa: E402
+
+JOB, VICTIM = 7, 1
+
+
+def digest(model):
+    with torch.no_grad():
+        flat = [p.numpy().tobytes() for p in model.parameters()]
+    return hashlib.sha256(b"".join(flat)).hexdigest()
+
+
+def trained(options, job):
+    losses, accuracy, model = train_ddp.train(
+        types.SimpleNamespace(**vars(options), job=job)
+    )
+    result = {"losses": losses, "accuracy": accuracy, "digest": digest(model)}
+    # the rank leaves its job with the model
+    del model
+    gc.collect()
+    distributed.barrier()
+    return result
+
+
+def copy(tensor):
+    return tensor.detach().to(torch.float32).numpy().copy()
+
+
+def recorded():
+    """Each bucket's gradients before and after."""
+    torch.manual_seed(train_ddp.SEED)
+    # of a model as small as this it would make a single bucket
+    distributed._DEFAULT_FIRST_BUCKET_BYTES = 20000
+    model = nn.parallel.DistributedDataParallel(
+        nn.Sequential(nn.Linear(50, 300), nn.Linear(300, 40)),
+        bucket_cap_mb=0.02,
+    )
+    seen = []
+
+    def note(hook, bucket):
+        before = copy(bucket.buffer())
+
+        def after(future):
+            seen.append((before, copy(future.value())))
+            return future.value()
+
+        return hook.reduce(None, bucket).then(after)
+
+    with atp.torch.Hook(JOB, distributed.get_rank()) as hook:
+        model.register_comm_hook(hook, note)
+        torch.manual_seed(distributed.get_rank())
+        for _ in range(3):
+            model(torch.randn(16, 50)).square().mean().backward()
+        distributed.barrier()
+    return seen
+
+
+def short(dtype):
+    """As in a bucket of that type, which Gloo could not begin with."""
+    torch.manual_seed(distributed.get_rank())
+    tensors = [torch.randn(count).to(dtype) for count in (5000, 1)]
+    before = [copy(tensor) for tensor in tensors]
+    with atp.torch.Hook(JOB, distributed.get_rank()) as hook:
+        after = [
+            hook.reduce(None, types.SimpleNamespace(buffer=lambda t=t: t))
+            for t in tensors
+        ]
+        after = [copy(future.wait()) for future in after]
+        distributed.barrier()
+    return list(zip(before, after))
+
+
+def lost(rank):
+    """The victim dies in the third step; what do others get?"""
+    model = nn.parallel.DistributedDataParallel(nn.Linear(100, 100))
+    atp.torch.attach(model, job=JOB)
+    for step in range(5):
+        if step == 2 and rank == VICTIM:
+            os.kill(os.getpid(), signal.SIGKILL)
+        try:
+            model(torch.randn(4, 100)).square().mean().backward()
+        except RuntimeError as error:
+            return step, str(error)
+    return None, None
+
+
+def main():
+    rank, workers, data, out = sys.argv[1:]
+    options = types.SimpleNamespace(
+        rank=int(rank), workers=int(workers), data=data, epochs=4
+    )
+    torch.set_num_threads(1)
+    distributed.init_process_group(
+        "gloo", rank=options.rank, world_size=options.workers
+    )
+    result = {
+        "gloo": trained(options, None),
+        "atp": trained(options, JOB),
+        "again": trained(options, JOB),
+    }
+    arrays = {}
+    for name, pairs in (
+        ("float32", recorded()),
+        ("bfloat16", short(torch.bfloat16)),
+        ("float16", short(torch.float16)),
+    ):
+        for number, pair in enumerate(pairs):
+            arrays[f"{name}.{number}.before"] = pair[0]
+            arrays[f"{name}.{number}.after"] = pair[1]
+    np.savez(f"{out}.npz", **arrays)
+    result["step"], result["error"] = lost(options.rank)
+    with open(f"{out}.json", "w", encoding="utf-8") as file:
+        json.dump(result, file)
+    # the process group would wait for the one that is dead
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
