@@ -39,6 +39,7 @@ help:
 	@echo '  ip-atp        Debian'\''s ip(8) with the object "atp": build/iproute2/ip'
 	@echo '  install       module and user space, for the running kernel or below DESTDIR='
 	@echo '  install-ip-atp  that ip as /usr/local/sbin/ip, beside Debian'\''s'
+	@echo '  deb           Debian packages in build/deb/'
 	@echo '  netlink-gen   C code from Documentation/netlink/specs/atp.yaml'
 	@echo '  clean         remove what was built; distclean: what was downloaded, too'
 	@echo 'Trying:'
@@ -117,6 +118,18 @@ endif
 deps:
 	$(Q)selftests/deps.sh
 
+# From a copy, as Debian's tools leave files beside the sources.
+deb:
+	$(Q)selftests/deps.sh deb
+	$(call msg,DEB,packages in build/deb/)
+	$(Q)rm -rf $(build)/deb
+	$(Q)mkdir -p $(build)/deb/atp
+	$(Q)rsync -a --exclude=/build --exclude=.git ./ $(build)/deb/atp/
+	$(Q)cd $(build)/deb/atp && env -u MAKEFLAGS -u MAKELEVEL \
+		dpkg-buildpackage -us -uc -b >../build.log 2>&1 || \
+		{ tail -n 30 ../build.log; exit 1; }
+	$(Q)cd $(build)/deb && ls *.deb | grep -v dbgsym
+
 demo:
 	$(Q)selftests/deps.sh build
 	+$(Q)$(MAKE) vm-modules VM_KERNELS=6.1
@@ -159,6 +172,6 @@ distclean: clean
 
 .PHONY: all help modules vm-modules userspace ip-atp install-ip-atp \
 	netlink-gen install deps demo bench check check-host check-static \
-	check-debug fuzz clean distclean
+	check-debug deb fuzz clean distclean
 # A failed build must not leave a module that looks new.
 .DELETE_ON_ERROR:

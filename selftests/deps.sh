@@ -8,11 +8,11 @@
 # Nothing is installed into /boot or /lib/modules. With nothing to do it
 # returns at once.
 #
-# usage: deps.sh [build|check|source|source-version]
+# usage: deps.sh [build|check|deb|source|source-version]
 #
-# What to provide for; default: check. "source" unpacks the source that kernels
-# for debugging are built from into build/linux-source-6.1/, "source-version"
-# says which that would be.
+# What to provide for; default: check. "deb" is for building packages. "source"
+# unpacks the source that kernels for debugging are built from into
+# build/linux-source-6.1/, "source-version" says which that would be.
 
 set -euo pipefail
 
@@ -34,6 +34,10 @@ packages=(
 if [ "$what" = check ]; then
 	packages+=(bpftrace git libclang-rt-14-dev liburing-dev mandoc perl
 		python3-scapy python3-torch shellcheck sparse tshark yamllint)
+fi
+# Debian packages.
+if [ "$what" = check ] || [ "$what" = deb ]; then
+	packages+=(debhelper dh-dkms dh-python lintian)
 fi
 # A kernel with type information.
 if [ "$what" = source ]; then
@@ -226,6 +230,7 @@ if [ "$what" = source ]; then
 	fetch_source
 	exit
 fi
+[ "$what" != deb ] || exit 0
 for kernel in "${kernels[@]}"; do
 	fetch_kernel "$kernel"
 done

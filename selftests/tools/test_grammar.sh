@@ -32,6 +32,30 @@ check "unknown object" run 1 '"frob"' "$atp" frob
 check "unknown option" run 1 '"-frob"' "$atp" -frob job
 check "option without its word" run 255 . "$atp" -netns
 check "no such namespace" run 1 nowhere "$atp" -n nowhere job
+file=$(mktemp)
+trap 'rm -f "$file"' EXIT
+
+# batch LINE...: the tool, with these in a file
+batch() {
+	printf '%s\n' "$@" >"$file"
+	"$atp" -batch "$file"
+}
+
+piped() {
+	printf '%s\n' "$@" | "$atp" -b -
+}
+
+check "batch" run 0 '^Usage: atp sock .*' batch "job help" "sock help"
+check "batch: no commands" silent batch "" "# nothing" "  "
+check "batch: comments" run 0 '^Usage: atp job ' batch "job help # stall"
+check "batch: a failure has a line" run 1 "Command failed $file:3" \
+	batch "job help" "" "frob" "job help"
+check "batch: that of the command" run 255 "Command failed $file:1" \
+	batch "job add x"
+check "batch: nothing after it" silent batch "frob" "job help"
+check "batch: standard input" run 1 'Command failed -:2' piped "job help" frob
+check "batch: no such file" run 1 '"/nowhere/at/all"' \
+	"$atp" -b /nowhere/at/all
 for object in job sock stats; do
 	check "unknown command of $object" run 1 '"frob"' "$atp" "$object" frob
 done

@@ -68,13 +68,13 @@ _atp() {
 	COMPREPLY=()
 	while [[ $i -lt $COMP_CWORD && ${COMP_WORDS[i]} = -* ]]; do
 		case ${COMP_WORDS[i]} in
-		-n | -netns) i=$((i + 1)) ;;
+		-n | -netns | -b | -batch) i=$((i + 1)) ;;
 		esac
 		i=$((i + 1))
 	done
 	if [[ $i -ge $COMP_CWORD && $cur = -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W '-json -pretty -stats
-			-timestamp -netns -4 -6 -help -Version' -- "$cur")
+			-timestamp -batch -netns -4 -6 -help -Version' -- "$cur")
 	elif [[ $i -gt $COMP_CWORD ]]; then
 		mapfile -t COMPREPLY < <(ip netns list 2>/dev/null |
 			cut -d ' ' -f 1 | grep "^$cur")

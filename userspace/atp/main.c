@@ -2,6 +2,7 @@
 /* atp by itself: the options that ip(8) takes before its objects. */
 #include <sys/socket.h>
 #include "atp.h"
+#include "batch.h"
 #include "netns.h"
 
 #ifndef ATP_TOOL_VERSION
@@ -60,7 +61,7 @@ static bool option_flag(const char *word)
 /* Run the command behind the options.  Return: as the objects do */
 static int run(int argc, char **argv)
 {
-	const char *word;
+	const char *word, *file = NULL;
 
 	for (; argc > 0 && **argv == '-'; argc--, argv++) {
 		word = *argv + 1;
@@ -72,6 +73,10 @@ static int run(int argc, char **argv)
 			return show_version();
 		if (!matches(word, "help"))
 			return show_help();
+		if (!matches(word, "batch")) {
+			file = option_arg(&argc, &argv);
+			continue;
+		}
 		if (matches(word, "netns")) {
 			fprintf(stderr,
 				"Error: \"%s\" is unknown; try \"atp help\".\n",
@@ -82,7 +87,7 @@ static int run(int argc, char **argv)
 			return -1;
 	}
 	timestamp |= timestamp_short;
-	return do_atp(argc, argv);
+	return file ? batch(file, do_atp) : do_atp(argc, argv);
 }
 
 int main(int argc, char **argv)

@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Do the packages build, has each what it is there for, and does lintian find no
+# errors?
+
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=../vm/tap.sh
+. ../vm/tap.sh
+
+top=$(cd ../.. && pwd)
+deb=$top/build/deb
+
+builds() {
+	make --no-print-directory -C "$top" deb
+}
+
+# there NAME...: packages of these names, and no others but for debugging
+there() {
+	diff <(printf '%s\n' "$@" | sort) \
+		<(cd "$deb" && printf '%s\n' *.deb | sed 's/_.*//' |
+			grep -v -e -dbgsym | sort)
+}
+
+no_errors() {
+	lintian --allow-root --fail-on error "$deb"/*.changes
+}
+
+# has NAME FILE...: these files are in that package
+has() {
+	local file
+
+	dpkg-deb -c "$deb/$1"_*.deb | awk '{ print $6 }' >"$list"
+	for file in "${@:2}"; do
+		grep -q -x "\./$file" "$list" || {
+			echo "no $file"
+			return 1
+		}
+	done
+}
+
+# No package has a file of another's: they could not be installed together.
+apart() {
+	local name
+
+	for name in "$deb"/*.deb; do
+		dpkg-deb -c "$name" | awk '!/\/$/ { print $6 }'
+	done | sort | uniq -d >"$list"
+	cat "$list"
+	[ ! -s "$list" ]
+}
+
+list=$(mktemp)
+trap 'rm -f "$list"' EXIT
+dkms=usr/src/atp-0.1
+python=usr/lib/python3/dist-packages/atp
+multiarch=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
+
+plan 10
+check "make deb" builds
+check "all packages are there" there atp-dkms atp-tools libatp libatp-dev \
+	python3-atp atp-switch
+check "the module's sources" has atp-dkms $dkms/dkms.conf $dkms/Kbuild \
+	$dkms/kernel/main.c $dkms/uapi/linux/atp.h
+check "the tool" has atp-tools usr/sbin/atp usr/share/man/man8/atp.8.gz \
+	usr/share/man/man8/atp-switch.8.gz
+check "the service" has atp-switch lib/systemd/system/atp-switch.service
+check "the library" has libatp "usr/lib/$multiarch/libatp.so.1.0.0"
+check "the headers" has libatp-dev usr/include/atp.h usr/include/linux/atp.h \
+	usr/share/man/man3/libatp.3.gz usr/share/man/man7/atp.7.gz
+check "the Python module" has python3-atp $python/__init__.py $python/torch.py
+check "no file is in two packages" apart
+check "lintian finds no errors" no_errors
+finish
