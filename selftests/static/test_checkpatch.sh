@@ -26,16 +26,20 @@ trace=$ignore,OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT,MACRO_ARG_REUSE
 trace+=,SPACING,TRAILING_SEMICOLON,LINE_SPACING
 
 style() {
-	local file=$1 types=$user
+	local file=$1 types=$user said status=0
 
 	case $file in
 	kernel/trace.h) types=$trace ;;
 	kernel/* | uapi/*) types=$ignore ;;
 	esac
+	said=$("$scripts/checkpatch.pl" --no-tree --strict \
+		--max-line-length=80 --show-types --terse --no-summary \
+		--ignore "$types" -f "$file") || status=$?
+	# 1: it has found something; anything else: it has not looked
+	[ "$status" -le 1 ] || return "$status"
 	# X is the macro that a list is given, to apply to each of its items.
-	! "$scripts/checkpatch.pl" --no-tree --strict --max-line-length=80 \
-		--show-types --terse --no-summary --ignore "$types" \
-		-f "$file" | grep -v "MACRO_ARG_REUSE: Macro argument reuse 'X'"
+	! grep -v -e "MACRO_ARG_REUSE: Macro argument reuse 'X'" -e '^$' \
+		<<<"$said"
 }
 
 mapfile -t files < <(sources '*.c' '*.h')
