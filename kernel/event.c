@@ -41,8 +41,8 @@ int atp_reason_errno(u32 reason)
  * @rank: own rank, U32_MAX for none
  * @gfp: allocation flags
  *
- * An event that finds no memory is counted and lost.  Listeners are told, as when
- * their receive buffer is full, and see the state by job-get.
+ * An event that finds no memory is counted and lost.  Listeners are told, as
+ * when their receive buffer is full, and see the state by job-get.
  */
 void atp_event(struct net *net, enum atp_event type, u32 job, u32 epoch,
 	       u32 reason, u32 ranks, u32 seq, u32 rank, gfp_t gfp)

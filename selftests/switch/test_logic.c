@@ -323,7 +323,8 @@ TEST(checksum_of_ones)
 	uint8_t *end = p + ATP_FRAGMENT_MAX;
 
 	memset(p, 0xff, ATP_FRAGMENT_MAX);
-	EXPECT_EQ(sw_lanes(p, end, (__u64 *)lanes, blocks, sw_step_sum), 0xffff);
+	EXPECT_EQ(sw_lanes(p, end, (__u64 *)lanes, blocks, sw_step_sum),
+		  0xffff);
 	memset(lanes, 0xff, blocks * SW_BLOCK * 8);
 	EXPECT_EQ(sw_lanes(p, end, (__u64 *)lanes, blocks, sw_step_out_wide) &
 		  0xffff, 0xffff);

@@ -69,7 +69,7 @@ struct nlmsghdr *nl_begin(struct nl *nl, uint8_t cmd, uint16_t flags);
 /* Send it and call @fn, which may be NULL, for what comes until it is done */
 int nl_run(struct nl *nl, const struct nl_set *set, nl_fn fn, void *arg);
 
-/* Receive events until @fn returns other than 0; NULL says that some are lost */
+/* Receive events until @fn returns other than 0; NULL: some were lost */
 int nl_listen(struct nl *nl, nl_fn fn, void *arg);
 
 /* nl_fn that copies messages into the struct nl_list at @arg */
