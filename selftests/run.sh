@@ -250,6 +250,8 @@ fi
 host=()
 vm=()
 debug=()
+# in the machine with one kernel alone
+own=()
 for dir in "$suites"/*/; do
 	suite=$(basename "$dir")
 	[ -e "$dir/tests" ] || continue
@@ -279,19 +281,40 @@ for dir in "$suites"/*/; do
 				fi
 				;;
 			"") ;;
-			*) fail "$suite: no such place: $test" ;;
+			[0-9]*) own+=("$test") ;;
+			*)
+				if is_debug "${test%% *}"; then
+					own+=("$test")
+				else
+					fail "$suite: no such place: $test"
+				fi
+				;;
 			esac
 		done < <(expand "$suite" "$line")
 	done <"$dir/tests"
 done
 
 [ -n "$want_host" ] || host=()
-[ -n "$want_vm" ] || vm=()
+[ -n "$want_vm" ] || {
+	vm=()
+	own=()
+}
+
+# in_machine KERNEL: what runs there, to "machine"
+in_machine() {
+	local test
+
+	machine=("${vm[@]}")
+	for test in "${own[@]}"; do
+		[ "${test%% *}" != "$1" ] || machine+=("$test")
+	done
+}
 
 if [ -n "$list" ]; then
 	printf '%s\n' "${host[@]}"
 	for kernel in "${kernels[@]}"; do
-		printf "$kernel %s\n" "${vm[@]}"
+		in_machine "$kernel"
+		printf "$kernel %s\n" "${machine[@]}"
 		! is_debug "$kernel" || [ ${#debug[@]} -eq 0 ] ||
 			printf "%s $kernel\n" "${debug[@]}"
 	done
@@ -310,18 +333,21 @@ for kernel in "${kernels[@]}"; do
 done
 lanes=()
 trap 'kill -- "${lanes[@]/#/-}" 2>/dev/null; exit 130' INT TERM
+running=()
 for kernel in "${kernels[@]}"; do
-	if [ ${#vm[@]} -gt 0 ]; then
-		say TESTS "in a machine with kernel $kernel: ${#vm[@]}"
+	in_machine "$kernel"
+	if [ ${#machine[@]} -gt 0 ]; then
+		say TESTS "in a machine with kernel $kernel: ${#machine[@]}"
+		running+=("$kernel")
 		# a process group, to be stopped as one
 		set -m
-		(lane "$kernel" "${vm[@]}" | sed -u "s/^/  $kernel/") &
+		(lane "$kernel" "${machine[@]}" | sed -u "s/^/  $kernel/") &
 		set +m
 		lanes+=($!)
 	fi
 done
-for kernel in "${kernels[@]}"; do
-	[ ${#vm[@]} -eq 0 ] || join_lane "$kernel"
+for kernel in "${running[@]}"; do
+	join_lane "$kernel"
 done
 trap - INT TERM
 
