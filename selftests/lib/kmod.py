@@ -38,8 +38,12 @@ def load():
         subprocess.run(["modprobe", "atp"], check=True)
         _file = subprocess.run(["modinfo", "-n", "atp"], check=True, text=True,
                                capture_output=True).stdout.strip()
-    if loaded():
-        return
+    if not loaded():
+        load_now()
+
+
+def load_now():
+    """After load() and unload(): the system call alone."""
     fd = os.open(_file, os.O_RDONLY)
     try:
         _call(FINIT_MODULE, fd, b"", 0)

@@ -65,17 +65,14 @@ def main():
     unknown = (vectors | set(elsewhere)) - set(reasons) - {"ok"}
     print("TAP version 13")
     failed = 0
-    open_ones = {r for r, where in elsewhere.items() if where == ["-"]}
     results = [(reason, tested(reason, vectors, elsewhere))
-               for reason in reasons if reason not in open_ones - vectors]
+               for reason in reasons]
     results.append(("all reasons were found",
                     None if len(reasons) == drops.count("\tX(") > 20 else
                     f"{len(reasons)} of them"))
     results.append(("no other reason is named",
                     f"{unknown}" if unknown else None))
     print(f"1..{len(results)}")
-    for reason in sorted(open_ones):
-        print("#", reason, "has no test yet")
     for n, (what, missing) in enumerate(results, 1):
         failed += missing is not None
         print(f"{'not ' if missing else ''}ok {n} {what}")

@@ -23,7 +23,17 @@ outcome() {
 	}
 }
 
-plan 13
+# listed PLACE KERNEL: does a test with that place run in that machine?
+listed() {
+	mkdir -p "$tmp/places/x"
+	printf '#!/bin/bash\n' >"$tmp/places/x/t"
+	chmod +x "$tmp/places/x/t"
+	echo "$1 t" >"$tmp/places/x/tests"
+	SUITES=$tmp/places LOGS=$tmp/logs ../run.sh --list --kernel "$2" |
+		grep -q "^$2 .* x t"
+}
+
+plan 17
 check "all well" outcome "2 passed, 0 failed" 'echo 1..2; echo ok 1; echo ok 2 - b'
 check "one fails" outcome "1 passed, 1 failed" \
 	'echo 1..2; echo ok 1; echo not ok 2; exit 1'
@@ -40,6 +50,10 @@ check "skipped result" outcome "0 passed, 1 failed" \
 check "skipped test" outcome "0 passed, 1 failed" 'echo "1..0 # SKIP"; exit 4'
 check "no output" outcome "0 passed, 1 failed" ''
 check "hangs" outcome "0 passed, 1 failed" 'echo 1..1; sleep 60'
+check "a test of all machines" listed vm kasan
+check "one of a debug kernel alone" listed kasan kasan
+fails "... not on another kernel" listed kasan 6.1
+fails "... nor on the other debug kernel" listed kasan kcsan
 fails "no test at all is a failure" env SUITES=/nonexistent \
 	LOGS="$tmp/logs" ../run.sh
 finish

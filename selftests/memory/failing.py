@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Allocations that fail to order: the kernel's fault injection."""
+import errno
+import os
+
+DEBUG = "/sys/kernel/debug"
+ATTRS = ("failslab", "fail_page_alloc")
+# where modules are, on x86-64
+MODULES = (0xffffffffa0000000, 0xffffffffff000000)
+
+
+def available():
+    """With failures by call site"""
+    return os.path.exists(f"{DEBUG}/failslab/require-start")
+
+
+def _write(attr, name, value):
+    with open(f"{DEBUG}/{attr}/{name}", "w", encoding="ascii") as f:
+        f.write(str(value))
+
+
+def _read(attr, name):
+    with open(f"{DEBUG}/{attr}/{name}", encoding="ascii") as f:
+        return int(f.read(), 0)
+
+
+def prepare():
+    """All allocations may fail, whatever they ask for; silently."""
+    for attr in ATTRS:
+        _write(attr, "probability", 0)
+        _write(attr, "ignore-gfp-wait", "N")
+        _write(attr, "stacktrace-depth", 32)
+    # the last is only for Nth
+    for attr in (*ATTRS, "fail_usercopy"):
+        _write(attr, "verbose", 0)
+    _write("fail_page_alloc", "min-order", 0)
+
+
+def text_of(function):
+    """(first, last) address of a function of the kernel"""
+    with open("/proc/kallsyms", encoding="ascii") as f:
+        symbols = sorted((int(line.split()[0], 16), line.split()[2])
+                         for line in f)
+    first = next(at for at, name in symbols if name == function)
+    return first, next(at for at, _ in symbols if at > first) - 1
+
+
+class Below:
+    """Allocations whose stack has an address from @first to @last, and none of
+    @unless, fail: each of the allocators @attrs @times times, after @passed that
+    do not.
+
+    The kernel counts and fails every interval-th, over all uses of this class;
+    which is what @counted is for."""
+    counted = dict.fromkeys(ATTRS, 0)
+
+    def __init__(self, first, last, times=1, attrs=ATTRS, passed=0,
+                 unless=(0, -1)):
+        self.range, self.unless = (first, last), unless
+        self.times, self.attrs, self.passed = times, attrs, passed
+
+    def __enter__(self):
+        for attr in self.attrs:
+            interval = 1
+            if self.passed:
+                interval = self.counted[attr] + self.passed + 1
+                self.counted[attr] = interval
+            _write(attr, "interval", interval)
+            for name, (first, last) in (("require", self.range),
+                                        ("reject", self.unless)):
+                _write(attr, f"{name}-start", hex(first))
+                _write(attr, f"{name}-end", hex(last + 1))
+            _write(attr, "times", self.times)
+            _write(attr, "probability", 100)
+        return self
+
+    def __exit__(self, *what):
+        for attr in self.attrs:
+            _write(attr, "probability", 0)
+
+    def hit(self):
+        """Has one failed?"""
+        return any(_read(attr, "times") != self.times for attr in self.attrs)
+
+
+class Nth:
+    """The nth allocation of this task fails, and none else.  What it copies from
+    and to user space counts, too, and fails with EFAULT."""
+    def __init__(self):
+        self.fd = os.open("/proc/thread-self/fail-nth", os.O_RDWR)
+
+    def arm(self, n):
+        os.pwrite(self.fd, b"%d" % n, 0)
+
+    def hit(self):
+        """Has it failed?  No more does from now on."""
+        try:
+            left = int(os.pread(self.fd, 32, 0))
+        except OSError as e:
+            # to ask was the nth
+            assert e.errno == errno.EFAULT
+            left = 1
+        try:
+            os.pwrite(self.fd, b"0", 0)
+        except OSError as e:
+            assert e.errno == errno.EFAULT
+        return not left

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: GPL-2.0
+"""All that the module does, in one process: jobs from beginning to end.
+
+Every call may be refused for want of memory, and is made again; all sums must be
+right all the same.  What was noticed of it is left in Life.effects.
+"""
+import array
+import ctypes
+import errno
+import fcntl
+import os
+import signal
+import socket
+import struct
+
+from atptest import (AF_ATP, FAMILY_GET, FLOAT32, GET, INT32, J_ID, J_TIMEOUT,
+                     JOIN, JOINED, SET, SOCK_GET, SOL_ATP, Info, Netlink, attr,
+                     libc, new_net, same, sock, wait_for)
+
+# four ranks at one address, so that each packet is for several sockets
+FOUR, SIX, RAW = 7, 8, 9
+# a machine that is slow is not dead
+PATIENT = attr(J_TIMEOUT, 600000)
+NO_MEMORY = (errno.ENOMEM, errno.ENOBUFS, errno.ENFILE, errno.ENETUNREACH)
+TRIES = 100
+
+
+def _call(function, s, job, rank):
+    """Python's own calls know no such family."""
+    address = struct.pack("=HHI8x", AF_ATP, rank, job)
+    if function(s.fileno(), address, len(address)):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def bind(s, job, rank):
+    _call(libc.bind, s, job, rank)
+
+
+def connect(s, job, rank):
+    _call(libc.connect, s, job, rank)
+
+
+class Message(ctypes.Structure):
+    """struct msghdr"""
+    _fields_ = [("name", ctypes.c_void_p), ("namelen", ctypes.c_uint),
+                ("iov", ctypes.c_void_p), ("iovlen", ctypes.c_size_t),
+                ("control", ctypes.c_void_p), ("controllen", ctypes.c_size_t),
+                ("flags", ctypes.c_int)]
+
+
+def error_of_run(s):
+    """What the error queue says, or None."""
+    room = ctypes.create_string_buffer(200)
+    message = Message(control=ctypes.addressof(room), controllen=len(room))
+    if libc.recvmsg(s.fileno(), ctypes.byref(message), socket.MSG_ERRQUEUE) < 0:
+        number = ctypes.get_errno()
+        if number == errno.EAGAIN:
+            return None
+        raise OSError(number, os.strerror(number))
+    return room.raw[:message.controllen]
+
+
+def begin(s, job, rank, how):
+    """Begin to join."""
+    s.setblocking(False)
+    try:
+        how(s, job, rank)
+    except OSError as e:
+        if e.errno != errno.EINPROGRESS:
+            raise
+
+
+def setsockopt(s, job, rank):
+    s.setsockopt(SOL_ATP, JOIN, struct.pack("II", job, rank))
+
+
+class Life:
+    def __init__(self):
+        self.effects = set()
+        self.signals = 0
+        self.socks = {}
+        new_net()
+        self.nl = Netlink()
+        # the second of them gets a copy
+        self.listeners = [Netlink(groups=True) for _ in range(2)]
+        signal.signal(signal.SIGPIPE, self.signalled)
+        signal.signal(signal.SIGIO, self.signalled)
+
+    def signalled(self, *_):
+        self.signals += 1
+
+    def asked(self, call, *args, **more):
+        """Until it is not refused any more."""
+        for _ in range(TRIES):
+            try:
+                return call(*args, **more)
+            except OSError as e:
+                if e.errno not in NO_MEMORY:
+                    raise
+                self.effects.add("refused")
+        raise AssertionError(f"refused for ever: {call} {args}")
+
+    # jobs
+
+    def add(self):
+        self.asked(self.nl.add, FOUR, workers=["127.0.0.2"] * 4, more=PATIENT)
+        self.asked(self.nl.add, SIX, ps="::1", workers=["::1"] * 2,
+                   more=PATIENT)
+        self.asked(self.nl.add, RAW, more=PATIENT)
+
+    def show(self):
+        self.asked(self.nl.do, SET, attr(J_ID, FOUR) + PATIENT)
+        self.asked(self.nl.job, FOUR)
+        self.asked(self.nl.counters)
+        same(len(self.asked(self.nl.dump, GET)), 3)
+        same(len(self.asked(self.nl.dump, SOCK_GET)), 8)
+
+    def stranger(self):
+        """Who may see the family but no counters: the shortest reply."""
+        pid = os.fork()
+        if not pid:
+            code = 1
+            try:
+                os.setgroups([])
+                os.setresgid(65534, 65534, 65534)
+                os.setresuid(65534, 65534, 65534)
+                self.effects.clear()
+                self.asked(Netlink().do, FAMILY_GET)
+                code = 3 if self.effects else 0
+            finally:
+                os._exit(code)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        same(status in (0, 3), True, status)
+        if status:
+            self.effects.add("refused")
+
+    # sockets
+
+    def join(self, job, ranks, how, dtype=INT32):
+        socks = [self.asked(sock, dtype) for _ in range(ranks)]
+        for rank, s in enumerate(socks):
+            self.asked(begin, s, job, rank, how)
+        for s in socks:
+            wait_for(lambda s=s: Info(s).state == JOINED, "joined")
+            s.setblocking(True)
+        self.socks[job] = socks
+
+    def reduce(self, job, lanes, kind="i"):
+        """A sum of integers; as floats each is exact, too, and those that leave
+        the range of scaled numbers go the way of raw ones."""
+        socks = self.socks[job]
+        for rank, s in enumerate(socks):
+            self.asked(s.send, array.array(kind, (
+                (rank + 1) * k for k in range(lanes))).tobytes())
+        total = len(socks) * (len(socks) + 1) // 2
+        want = array.array(kind, (total * k for k in range(lanes))).tobytes()
+        for s in socks:
+            same(self.asked(s.recv, len(want)) == want, True,
+                 f"sum of job {job}")
+
+    def sums(self):
+        for lanes in (1, 10000):
+            self.reduce(FOUR, lanes)
+            self.reduce(SIX, lanes)
+            # routes are looked up anew
+            with open("/proc/sys/net/ipv4/route/flush", "w",
+                      encoding="ascii") as f:
+                f.write("1")
+        self.reduce(RAW, 3000, "f")
+
+    def signals_of_a_socket(self):
+        """Room after there was none; an error; a push after the end."""
+        s, *others = self.socks[FOUR]
+        fcntl.fcntl(s, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(s, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+        before, n = s.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF), 0
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 20000)
+        chunk = bytes(15000)
+        while True:
+            try:
+                self.asked(s.send, chunk)
+                n += 1
+            except BlockingIOError:
+                break
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, before // 2)
+        s.setblocking(True)
+        fcntl.fcntl(s, fcntl.F_SETFL, os.O_ASYNC)
+        for _ in range(n):
+            for t in others:
+                self.asked(t.send, chunk)
+        for t in (s, *others):
+            for _ in range(n):
+                same(self.asked(t.recv, len(chunk)), chunk)
+        self.wait_signal("room")
+
+    def wait_signal(self, what):
+        wait_for(lambda: self.signals, f"signal: {what}")
+        self.signals = 0
+
+    def fail(self):
+        """A run that ends: error queue, event, signal."""
+        s, t = self.socks.pop(SIX)
+        fcntl.fcntl(s, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(s, fcntl.F_SETFL, os.O_ASYNC)
+        self.asked(self.nl.delete, SIX)
+        self.wait_signal("error")
+        for u in (s, t):
+            if not error_of_run(u):
+                self.effects.add("errqueue_nomem")
+            same(u.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR),
+                 errno.EIDRM)
+            u.close()
+
+    def leave(self):
+        s, *others = self.socks.pop(RAW)
+        s.shutdown(socket.SHUT_WR)
+        try:
+            s.send(bytes(4))
+            raise AssertionError("pushed after the end")
+        except BrokenPipeError:
+            pass
+        self.wait_signal("pipe")
+        for t in (s, *others):
+            t.close()
+
+    def events(self):
+        for listener in self.listeners:
+            try:
+                while listener.event(0):
+                    pass
+            except OSError as e:
+                same(errno.errorcode[e.errno], "ENOBUFS")
+                self.effects.add("overrun")
+
+    def live(self):
+        """Everything once."""
+        self.add()
+        self.join(FOUR, 4, setsockopt)
+        self.join(SIX, 2, connect)
+        self.join(RAW, 2, setsockopt, FLOAT32)
+        self.sums()
+        self.show()
+        self.stranger()
+        self.signals_of_a_socket()
+        self.fail()
+        self.leave()
+        self.events()
+
+    def go_on(self):
+        """The first job is as good as before, and new ones are, too."""
+        counters = self.nl.counters()
+        lost = counters["errqueue_nomem"]
+        same(bool(lost), "errqueue_nomem" in self.effects)
+        self.effects |= {name for name, value in counters.items()
+                         if value and ("nomem" in name or name == "out_errors")}
+        for lanes in (1, 20000):
+            self.reduce(FOUR, lanes)
+        self.nl.add(SIX, ps="::1", workers=["::1"] * 2, more=PATIENT)
+        self.join(SIX, 2, connect)
+        self.reduce(SIX, 20000)
+        for socks in self.socks.values():
+            for s in socks:
+                s.close()
+        for job in (FOUR, SIX, RAW):
+            self.nl.delete(job)

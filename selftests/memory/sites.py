@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Where the module calls functions of the kernel that may need memory.
+
+All calls out of the module are read from its relocations.  Each function that it
+calls must be in one of the two lists, so that a new one cannot be forgotten.
+"""
+import re
+import subprocess
+
+# may allocate
+ALLOCATING = """
+    kmalloc_trace kvmalloc_node __alloc_percpu_gfp dst_cache_init
+    __alloc_skb __netdev_alloc_frag_align skb_clone __pskb_pull_tail
+    sk_alloc udp_sock_create4 udp_sock_create6
+    ip_route_output_flow ipv6_dst_lookup_flow iptunnel_xmit ip6_local_out
+    netlink_unicast netlink_broadcast
+    send_sig sock_wake_async sock_queue_err_skb sk_error_report
+    register_pernet_subsys genl_register_family register_net_sysctl
+    proto_register __percpu_counter_init
+""".split()
+
+# While the module is loaded: its addresses are not known before, so all their
+# allocations are failed in turn instead.
+LOADING = """
+    register_pernet_subsys genl_register_family register_net_sysctl
+    proto_register __percpu_counter_init
+""".split()
+
+# Never allocate.  Sanitizers, tracing and lockdep have memory of their own.
+OTHERS = re.compile(r"""
+    __k?asan_.*|__ubsan_.*|.*trace_.*|perf_.*|lock_.*|lockdep_.*|debug_.*
+    |_raw_.*lock.*|__raw_.*|mutex_.*|__mutex_init|(un)?lock_sock.*|release_sock
+    |.*rcu_.*|.*_rcu|__local_bh_.*|preempt_.*|__might_fault
+    |[_a-z]*copy_(from|to)_(iter|user)|__[gp][eu]t_user_\d|iov_iter_revert
+    |k?v?free(_.*)?|mem(cpy|set)|strlen|_find_.*|__sw_hweight32|get_random_u32
+    |ktime_get|hrtimer_.*|(__)?tasklet_.*|_printk|refcount_.*|__list_.*
+    |(add|remove)_wait_queue|wait_woken|__wake_up|sk_free|sock_init_data
+    |__sk_mem_.*|sock_i_.*|sock_dequeue_err_skb|sock_(un)?register|put_cmsg
+    |skb_(put|trim|checksum|dump|queue_purge|set_owner_w)|consume_skb
+    |kfree_skb_reason|csum_.*|dst_release|dst_cache_([sg]et_ip[46]|destroy)
+    |dst_cache_reset_now|__ipv6_addr_type|inet_addr_type|ipv6_chk_addr_and_flags
+    |setup_udp_tunnel_sock|udp_tunnel_sock_release
+    |genlmsg_put|(__)?nla_.*|netlink_(has_listeners|ns_capable|set_err)
+    |ns_capable
+    |from_k.id_munged|make_k.id|in_egroup_p|override_creds|revert_creds
+    |free_percpu|percpu_counter_(add_batch|destroy)|nr_free_buffer_pages
+    |(genl_|proto_)?unregister_.*|proto_unregister
+""", re.X)
+
+
+class Site:
+    """Calls of the same function in one place: the compiler makes several of one.
+    @first, @last: where they return to, in .text"""
+    def __init__(self, function, callee, back):
+        self.function, self.callee = function, callee
+        self.first = self.last = back
+
+    def __str__(self):
+        return f"{self.function} calls {self.callee}"
+
+
+def _undefined(module):
+    out = subprocess.run(["nm", "-u", module], check=True, text=True,
+                         capture_output=True).stdout
+    return {line.split()[-1] for line in out.splitlines()}
+
+
+def _calls(module):
+    """(function, callee, return address in .text) of all calls; a jump at the
+    end of a function is no call, and would hide the caller."""
+    out = subprocess.run(["objdump", "-dr", "--no-show-raw-insn", module],
+                         check=True, text=True, capture_output=True).stdout
+    function = section = insn = pointer = None
+    for line in out.splitlines():
+        if m := re.match(r"Disassembly of section (.*):", line):
+            section = m[1]
+        elif m := re.match(r"[0-9a-f]+ <(\w+)[^>]*>:", line):
+            function = m[1]
+        elif m := re.match(r"\s+([0-9a-f]+): R_X86_64_(?:PLT|PC)32\s+(\w+)-0x4",
+                           line):
+            if re.match(r"call|j", insn):
+                yield section, function, insn, m[2], int(m[1], 16) + 4
+        elif m := re.match(r"\s+([0-9a-f]+):\s+(\S.*)", line):
+            if pointer:
+                yield section, function, "call", pointer, int(m[1], 16)
+                pointer = None
+            insn = m[2]
+            # IPv6 may be a module, so it is called through a pointer
+            if function == "atp_route6" and re.match(r"call\s+\*", insn):
+                pointer = "ipv6_dst_lookup_flow"
+
+
+def sites(module):
+    """All of them; AssertionError if there is something that is not known."""
+    imported = _undefined(module) | {"ipv6_dst_lookup_flow"}
+    found, unknown = {}, set()
+    for section, function, insn, callee, back in _calls(module):
+        if callee not in imported:
+            continue
+        if callee not in ALLOCATING:
+            if not OTHERS.fullmatch(callee):
+                unknown.add(callee)
+            continue
+        assert insn.startswith("call"), f"{function}: {insn} {callee}"
+        assert section == ".text" or callee in LOADING, (section, function)
+        site = found.setdefault((function, callee),
+                                Site(function, callee, back))
+        site.last = max(site.last, back)
+    assert not unknown, f"allocating or not? {sorted(unknown)}"
+    missing = set(ALLOCATING) - {callee for _, callee in found}
+    assert not missing, f"called no more: {sorted(missing)}"
+    return list(found.values())
