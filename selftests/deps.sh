@@ -37,7 +37,7 @@ if [ "$what" = check ]; then
 fi
 # Debian packages.
 if [ "$what" = check ] || [ "$what" = deb ]; then
-	packages+=(debhelper dh-dkms dh-python lintian)
+	packages+=(build-essential debhelper dh-dkms dh-python lintian)
 fi
 # A kernel with type information.
 if [ "$what" = source ]; then
