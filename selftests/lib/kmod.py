@@ -42,6 +42,12 @@ def load():
         load_now()
 
 
+def load_from(file):
+    """Another build of it from now on; load() has been called once before."""
+    global _file    # pylint: disable=global-statement
+    _file = file
+
+
 def load_now():
     """After load() and unload(): the system call alone."""
     fd = os.open(_file, os.O_RDONLY)

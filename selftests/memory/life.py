@@ -116,17 +116,14 @@ class Life:
         same(len(self.asked(self.nl.dump, GET)), 3)
         same(len(self.asked(self.nl.dump, SOCK_GET)), 8)
 
-    def stranger(self):
-        """Who may see the family but no counters: the shortest reply."""
+    def apart(self, do):
+        """In a process of its own, as it changes what that may do."""
         pid = os.fork()
         if not pid:
             code = 1
             try:
-                os.setgroups([])
-                os.setresgid(65534, 65534, 65534)
-                os.setresuid(65534, 65534, 65534)
                 self.effects.clear()
-                self.asked(Netlink().do, FAMILY_GET)
+                do()
                 code = 3 if self.effects else 0
             finally:
                 os._exit(code)
@@ -134,6 +131,17 @@ class Life:
         same(status in (0, 3), True, status)
         if status:
             self.effects.add("refused")
+
+    def stranger(self):
+        """Who may see the family but no counters: the shortest reply."""
+        os.setgroups([])
+        os.setresgid(65534, 65534, 65534)
+        os.setresuid(65534, 65534, 65534)
+        self.asked(Netlink().do, FAMILY_GET)
+
+    def namespace(self):
+        """The module makes its part of it."""
+        self.asked(new_net)
 
     # sockets
 
@@ -241,7 +249,8 @@ class Life:
         self.join(RAW, 2, setsockopt, FLOAT32)
         self.sums()
         self.show()
-        self.stranger()
+        self.apart(self.stranger)
+        self.apart(self.namespace)
         self.signals_of_a_socket()
         self.fail()
         self.leave()
