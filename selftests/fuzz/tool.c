@@ -11,6 +11,7 @@
 #include <string.h>
 #include "../switch/switch.h"
 #include "check.h"
+#include "checks.h"
 #include "json_print.h"
 #include "netlink_gen.h"
 #include "batch.h"
@@ -93,6 +94,28 @@ int batch(const char *name, int (*run)(int argc, char **argv))
 int netns_enter(const char *name)
 {
 	return *name ? 0 : -1;
+}
+
+/* No machine either. */
+void check_machine(struct checks *c)
+{
+	check_warn("machine", NULL, "there is none");
+	c->nl.quiet = true;
+	c->module = !nl_open(&c->nl);
+}
+
+void check_job(const struct job_reply *job)
+{
+	CHECK(job->workers <= ATP_MAX_WORKERS);
+	check_about("job %u", job->id);
+	check_ok("job", "%u workers", job->workers);
+}
+
+bool check_switch(const uint32_t *only)
+{
+	if (only)
+		check_bad("switch", "atp switch attach", "there is none");
+	return !only;
 }
 
 static void unpoison(void)

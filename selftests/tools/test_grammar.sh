@@ -20,7 +20,7 @@ silent() {
 check "help" run 0 '^Usage: atp ' "$atp" help
 check "help by option" run 0 '^Usage: atp ' "$atp" -h
 check "version" run 0 '^atp [0-9]' "$atp" -V
-for object in job sock stats switch top monitor; do
+for object in job sock stats switch top monitor check; do
 	check "help of $object" run 0 "^Usage: atp $object " \
 		"$atp" "$object" help
 	check "help of $object, abbreviated" run 0 "^Usage: atp $object " \
@@ -109,6 +109,9 @@ check "top: unknown word" run 255 '"x"' "$atp" top x
 check "top: no count" run 255 '"0"' "$atp" top count 0
 check "top: no interval" run 255 '"0"' "$atp" top interval 0
 check "monitor: unknown word" run 255 '"x"' "$atp" monitor x
+check "check: unknown word" run 255 '"x"' "$atp" check x
+check "check: job without ID" run 255 . "$atp" check job
+check "check: two jobs" run 255 . "$atp" check job 1 job 2
 if ! grep -qs '^atp ' /proc/modules && ! modprobe -n atp 2>/dev/null; then
 	check "without the module: how to load it" \
 		run 2 'modprobe atp' "$atp" job

@@ -21,11 +21,12 @@ words() {
 	return "$status"
 }
 
-for page in atp atp-job atp-sock atp-stats atp-switch atp-top atp-monitor; do
+for page in atp atp-job atp-sock atp-stats atp-switch atp-top atp-monitor \
+	atp-check; do
 	check "lint: $page.8" run 0 '' mandoc -Tlint -Wwarning \
 		"$man/$page.8"
 done
-for object in job sock stats top; do
+for object in job sock stats top check; do
 	check "$object: page and usage agree" words "atp-$object.8" \
 		"$atp" "$object" help
 done
@@ -59,7 +60,7 @@ complete_as() {
 }
 export -f complete_as
 
-check "completion: objects" run 0 '^job sock stats switch top monitor help$' \
+check "completion: objects" run 0 '^job sock stats switch top monitor check help$' \
 	bash -c 'complete_as "atp "'
 check "completion: part of an object" run 0 '^stats$' \
 	bash -c 'complete_as "atp -json sta"'

@@ -45,6 +45,7 @@ _atp_words() {
 	sock/) echo show job help ;;
 	stats/) echo show job prometheus help ;;
 	monitor/) echo job help ;;
+	check/) echo job help ;;
 	top/) echo batch interval count job help ;;
 	*/job) _atp_jobs ;;
 	top/*) echo batch interval count job ;;
@@ -80,7 +81,7 @@ _atp() {
 			cut -d ' ' -f 1 | grep "^$cur")
 	elif [[ $i -eq $COMP_CWORD ]]; then
 		mapfile -t COMPREPLY < <(compgen -W \
-			'job sock stats switch top monitor help' -- "$cur")
+			'job sock stats switch top monitor check help' -- "$cur")
 	else
 		object=${COMP_WORDS[i]}
 		command=

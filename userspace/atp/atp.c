@@ -23,6 +23,7 @@ static const struct {
 	{ "switch",	do_switch_object },
 	{ "top",	do_top },
 	{ "monitor",	do_monitor },
+	{ "check",	do_check },
 	{ "help",	do_help },
 };
 
@@ -31,7 +32,8 @@ static void usage(FILE *to)
 	fprintf(to,
 		"Usage: atp [ OPTIONS ] OBJECT { COMMAND | help }\n"
 		"       ip [ OPTIONS ] atp OBJECT { COMMAND | help }\n"
-		"OBJECT := { job | sock | stats | switch | top | monitor | help }\n"
+		"OBJECT := { job | sock | stats | switch | top | monitor | check |\n"
+		"            help }\n"
 		"OPTIONS := { -j[son] | -p[retty] | -s[tats] | -t[imestamp] |\n"
 		"             -n[etns] NAME | -4 | -6 | -h[elp] | -V[ersion] }\n");
 }

@@ -266,6 +266,8 @@ static int nl_resolve(struct nl *nl)
 	err = nl_run(&ctrl, &ctrl_set, nl_found, nl);
 	nl->seq = ctrl.seq;
 	nl->error = ctrl.error;
+	if (nl->quiet)
+		return err;
 	if (nl->error == -ENOENT)
 		fprintf(stderr,
 			"Error: this kernel does not speak ATP; load the module: modprobe atp\n");

@@ -59,7 +59,7 @@ struct nl_list {
 /* Called for each message of a reply; other than 0 ends the program's wait */
 typedef int (*nl_fn)(const struct nlmsghdr *nlh, void *arg);
 
-/* Connect; @nl is zero but for a request that may have been begun in it */
+/* Connect; @nl is zero but for @quiet and a request that may have been begun */
 int nl_open(struct nl *nl);
 void nl_close(struct nl *nl);
 

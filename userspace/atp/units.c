@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include "units.h"
 #include "utils.h"
 
@@ -100,4 +101,12 @@ const char *duration_text(uint64_t us, char buf[DURATION_LEN])
 	else
 		snprintf(buf, DURATION_LEN, "%" PRIu64 "min", seconds / 60);
 	return buf;
+}
+
+int64_t clock_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }

@@ -18,4 +18,7 @@ const char *duration_text(uint64_t us, char buf[DURATION_LEN]);
 /* A positive integer, "100000000" or "1e8".  Return: 0, or -1 */
 int scale_parse(const char *text, uint32_t *scale);
 
+/* Milliseconds of a clock that nobody sets */
+int64_t clock_ms(void);
+
 #endif /* _ATP_UNITS_H */

@@ -242,30 +242,16 @@ int sw_job_del(struct sw_switch *sw, uint32_t id)
 	return 0;
 }
 
-static int resolve_again(struct sw_host *host)
-{
-	struct sw_where where = {};
-
-	memcpy(&where.addr, host->addr, sizeof(where.addr));
-	if (host->flags & SW_HOST_FIXED_DEV)
-		where.dev = host->ifindex;
-	if (host->flags & SW_HOST_FIXED_MAC) {
-		where.has_mac = true;
-		memcpy(where.mac, host->mac, sizeof(where.mac));
-	}
-	return sw_resolve(&where, host);
-}
-
 /* Find out again where the hosts of a job are */
 int sw_job_refresh(struct sw_switch *sw, uint32_t id)
 {
 	struct sw_job job;
 	uint32_t i;
 
-	if (sw_job_get(sw, id, &job) || resolve_again(&job.ps))
+	if (sw_job_get(sw, id, &job) || sw_resolve_again(&job.ps))
 		return -1;
 	for (i = 0; i < job.workers; i++) {
-		if (resolve_again(&job.rank[i]))
+		if (sw_resolve_again(&job.rank[i]))
 			return -1;
 	}
 	return derive(sw, &job) || write_job(sw, id, &job) ? -1 : 0;
@@ -300,4 +286,22 @@ static int regroup(struct sw_switch *sw, uint32_t id)
 int sw_job_regroup_all(struct sw_switch *sw)
 {
 	return for_all(sw, regroup);
+}
+
+int sw_job_group(const struct sw_switch *sw, uint32_t id)
+{
+	uint32_t group, key, next;
+	int fd, n = 0;
+
+	if (bpf_map_lookup_elem(sw->map[SW_MAP_GROUPS], &id, &group))
+		return 0;
+	fd = bpf_map_get_fd_by_id(group);
+	if (fd < 0)
+		return -1;
+	while (!bpf_map_get_next_key(fd, n ? &key : NULL, &next)) {
+		key = next;
+		n++;
+	}
+	close(fd);
+	return n;
 }

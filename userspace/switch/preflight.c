@@ -41,7 +41,7 @@ static void tell(const struct check *c, const char *dev, bool bad,
 	c->fn(&f, c->arg);
 }
 
-static bool has_cap(int cap)
+bool sw_has_cap(int cap)
 {
 	struct __user_cap_header_struct hdr = {
 		.version = _LINUX_CAPABILITY_VERSION_3,
@@ -69,8 +69,8 @@ static int read_number(const char *path, int otherwise)
 static void check_machine(const struct check *c)
 {
 	char dir[256];
-	bool may = (has_cap(CAP_BPF) || has_cap(CAP_SYS_ADMIN)) &&
-		   (has_cap(CAP_NET_ADMIN) || has_cap(CAP_SYS_ADMIN));
+	bool may = (sw_has_cap(CAP_BPF) || sw_has_cap(CAP_SYS_ADMIN)) &&
+		   (sw_has_cap(CAP_NET_ADMIN) || sw_has_cap(CAP_SYS_ADMIN));
 	int jit = read_number("/proc/sys/net/core/bpf_jit_enable", -1);
 
 	tell(c, NULL, !may, "privileges", may ? NULL :
@@ -89,7 +89,7 @@ static void check_machine(const struct check *c)
 }
 
 /* One word of ethtool's old interface: is a feature on? -1: cannot tell */
-static int feature(const char *name, uint32_t cmd)
+int sw_ethtool(const char *name, uint32_t cmd)
 {
 	struct ethtool_value value = { .cmd = cmd };
 	struct ifreq ifr = {};
@@ -139,7 +139,7 @@ static void check_peer(const struct check *c, const struct sw_link *link)
 	}
 	if (sw_rtnl_link(link->peer, &peer))
 		return;
-	if (peer.xdp || feature(peer.name, ETHTOOL_GGRO) == 1) {
+	if (peer.xdp || sw_ethtool(peer.name, ETHTOOL_GGRO) == 1) {
 		tell(c, link->name, false, "other end receives redirects",
 		     NULL);
 	} else {
@@ -149,7 +149,7 @@ static void check_peer(const struct check *c, const struct sw_link *link)
 		tell(c, link->name, true, "other end receives redirects",
 		     hint);
 	}
-	if (feature(peer.name, ETHTOOL_GTXCSUM) == 1) {
+	if (sw_ethtool(peer.name, ETHTOOL_GTXCSUM) == 1) {
 		snprintf(hint, sizeof(hint),
 			 "leaves them to an offload: fine for AF_ATP, for other senders ethtool -K %s tx off",
 			 peer.name);

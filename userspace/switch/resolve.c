@@ -134,3 +134,17 @@ int sw_resolve(const struct sw_where *where, struct sw_host *host)
 	memcpy(host->src, l3.mac, 6);
 	return find_hop(where, &route, &l3, host);
 }
+
+int sw_resolve_again(struct sw_host *host)
+{
+	struct sw_where where = {};
+
+	memcpy(&where.addr, host->addr, sizeof(where.addr));
+	if (host->flags & SW_HOST_FIXED_DEV)
+		where.dev = host->ifindex;
+	if (host->flags & SW_HOST_FIXED_MAC) {
+		where.has_mac = true;
+		memcpy(where.mac, host->mac, sizeof(where.mac));
+	}
+	return sw_resolve(&where, host);
+}

@@ -91,6 +91,7 @@ static int on_link(const struct nlmsghdr *nlh, void *arg)
 
 	link->ifindex = ifm->ifi_index;
 	link->up = ifm->ifi_flags & IFF_UP;
+	link->running = ifm->ifi_flags & IFF_RUNNING;
 	mnl_attr_for_each(attr, nlh, sizeof(*ifm)) {
 		switch (mnl_attr_get_type(attr)) {
 		case IFLA_IFNAME:

@@ -21,6 +21,7 @@
  * @peer_away: and that is in another network namespace
  * @mtu: MTU
  * @up: it is up
+ * @running: and so is its cable
  * @mac: MAC address
  * @xdp: id of the XDP program on it, zero if none
  * @xdp_mode: XDP_ATTACHED_*
@@ -34,6 +35,7 @@ struct sw_link {
 	bool	peer_away;
 	uint32_t mtu;
 	bool	up;
+	bool	running;
 	uint8_t	mac[6];
 	uint32_t xdp;
 	uint8_t	xdp_mode;
@@ -58,6 +60,8 @@ int sw_rtnl_neigh(uint32_t dev, const struct in6_addr *addr, uint8_t *mac);
 void sw_rtnl_forget(uint32_t dev, const struct in6_addr *addr);
 int sw_rtnl_fdb(uint32_t bridge, const uint8_t *mac, uint32_t *port);
 
+/* Is a feature of ethtool's (ETHTOOL_G*) on?  -1: cannot tell */
+int sw_ethtool(const char *name, uint32_t cmd);
 int sw_xdp_features(uint32_t ifindex, uint64_t *features);
 
 #endif /* _ATP_SWITCH_RTNL_H */

@@ -85,11 +85,11 @@ static const char *const hints[] = {
 	"the PS does not answer: if its device is a veth, ethtool -K DEV gro on there (and on the workers'), else packets to it vanish",
 };
 
-#define N_HINTS	(sizeof(hints) / sizeof(hints[0]))
+_Static_assert(sizeof(hints) / sizeof(hints[0]) == SW_HINTS, "SW_HINTS");
 
-static const char *hint(const struct sw_counters *c, unsigned int i)
+const char *sw_hint(const struct sw_counters *c, unsigned int i)
 {
-	const bool holds[N_HINTS] = {
+	const bool holds[SW_HINTS] = {
 		c->drop_csum_partial,
 		c->drop_csum_none,
 		c->drop_port,
@@ -151,8 +151,8 @@ static void print_job(FILE *out, const struct sw_job_view *v)
 				(unsigned long long)c[i],
 				counter_texts[i].text);
 	}
-	for (i = 0; i < N_HINTS; i++) {
-		text = hint(&v->counters, i);
+	for (i = 0; i < SW_HINTS; i++) {
+		text = sw_hint(&v->counters, i);
 		if (text)
 			fprintf(out, "    hint: %s\n", text);
 	}
@@ -194,8 +194,8 @@ static void json_job(struct sw_json *j, const struct sw_job_view *v)
 		sw_json_number(j, counter_texts[i].name, c[i]);
 	sw_json_close(j, '}');
 	sw_json_open(j, "hints", '[');
-	for (i = 0; i < N_HINTS; i++) {
-		text = hint(&v->counters, i);
+	for (i = 0; i < SW_HINTS; i++) {
+		text = sw_hint(&v->counters, i);
 		if (text)
 			sw_json_text(j, NULL, text);
 	}

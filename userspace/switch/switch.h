@@ -129,11 +129,15 @@ int sw_job_del(struct sw_switch *sw, uint32_t id);
 int sw_job_refresh(struct sw_switch *sw, uint32_t id);
 int sw_job_refresh_all(struct sw_switch *sw);
 int sw_job_regroup_all(struct sw_switch *sw);
+/* Hosts in the group that gets a job's parameter packets; -1: cannot tell */
+int sw_job_group(const struct sw_switch *sw, uint32_t id);
 int sw_job_next(const struct sw_switch *sw, uint32_t *id, bool *first);
 int sw_job_get(const struct sw_switch *sw, uint32_t id, struct sw_job *job);
 
 /* resolve.c */
 int sw_resolve(const struct sw_where *where, struct sw_host *host);
+/* The same of a host that was resolved before, as far as that may change */
+int sw_resolve_again(struct sw_host *host);
 
 /* preflight.c */
 /**
@@ -151,6 +155,8 @@ struct sw_finding {
 };
 
 typedef void (*sw_finding_fn)(const struct sw_finding *f, void *arg);
+/* May this process do what a capability (CAP_*) is for? */
+bool sw_has_cap(int cap);
 int sw_preflight(const uint32_t *dev, int n, bool generic,
 		 sw_finding_fn fn, void *arg);
 
@@ -172,6 +178,9 @@ struct sw_job_view {
 int sw_job_view(struct sw_switch *sw, uint32_t id, struct sw_job_view *v);
 /* Aggregators that hold a sum */
 uint32_t sw_occupied(struct sw_switch *sw);
+/* What the counters give away, by number, or NULL; there are SW_HINTS */
+#define SW_HINTS	9
+const char *sw_hint(const struct sw_counters *c, unsigned int i);
 int sw_counters_get(const struct sw_switch *sw, uint32_t slot,
 		    struct sw_counters *c);
 int sw_others_get(const struct sw_switch *sw, struct sw_others *o);

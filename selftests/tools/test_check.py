@@ -1,0 +1,191 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""atp check: a rack that is fine, and one with each fault: its line names it,
+and what the line says mends it."""
+
+import json
+import os
+import subprocess
+import sys
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, here)
+from live import (  # noqa: E402
+    JOB, LANES, TOP, expect, kill_run, lay_out, rack, start_run, tell,
+    wait_for,
+)
+from rack import atp, inside, run  # noqa: E402
+
+ATP = os.path.join(TOP, "build/bin/atp")
+JOB6 = 8
+HOSTS = "ps", "10.0.0.254", "worker", "10.0.0.1", "worker", "10.0.0.2"
+STATES = {"ok", "warn", "bad"}
+
+
+def sh(*words):
+    subprocess.run(list(map(str, words)), check=True, stdout=subprocess.PIPE)
+
+
+def within(host, *words):
+    with inside(host):
+        sh(*words)
+
+
+def check(host, *words):
+    """Lines that tell of a fault, as {what: line}, and whether there are bad
+    ones.  Status and lines agree."""
+    status, output = atp(host, "-json", "check", *words)
+    # nothing but JSON
+    lines = json.loads(output)
+    for line in lines:
+        expect((line["state"] in STATES, "what" in line, "found" in line),
+               (True,) * 3)
+    bad = [line for line in lines if line["state"] == "bad"]
+    expect((status, bad), (1 if bad else 0, bad))
+    return lines
+
+
+def found(lines, state):
+    return [(line.get("about", ""), line["what"]) for line in lines
+            if line["state"] == state]
+
+
+def bad(host, *words):
+    return found(check(host, *words), "bad")
+
+
+def warned(host, *words):
+    """But for the clock, which is that of the emulator."""
+    return [line for line in found(check(host, *words), "warn")
+            if line != ("", "clock")]
+
+
+RANK0, PS, SWITCH = (f"job {JOB} rank 0", f"job {JOB} PS",
+                     f"switch job {JOB}")
+
+
+def a_rack_that_is_fine():
+    lay_out()
+    rack("job_add", JOB6, 2, 6)
+    lines = check("w0")
+    expect([line for line in lines if line["state"] != "ok" and
+            line["what"] != "clock"], [])
+    for about in (RANK0, f"job {JOB6} rank 0"):
+        expect([line["what"] for line in lines if line.get("about") == about],
+               ["MTU", "path to the PS", "full fragments", "switch", "GRO"])
+    expect((bad("ps"), warned("ps")), ([], []))
+    lines = check("switch")
+    expect(found(lines, "bad"), [])
+    for what in ("hosts", "multicast", "aggregators"):
+        expect((SWITCH, what) in found(lines, "ok"), True)
+    # nothing was left in it
+    expect(tell("switch", "switch", "show")["occupied"], 0)
+
+
+def people_read_the_same():
+    status, output = atp("w0", "check", "job", JOB)
+    expect(status, 0)
+    expect(f"ok   {RANK0}: switch: one on the way adds\n" in output, True)
+
+
+def a_run_does_not_notice():
+    """It compares its sums with what they should be, and goes on."""
+    rack("netem", "ps", "both", "delay", "10ms")
+    # as many as there is no time for, see test_top.py
+    work = start_run("--chunks", 30000, "--lanes", LANES, "--depth", 100)
+
+    def completed():
+        return tell("ps", "stats", "job", JOB)[0]["counters"]["completed"]
+    wait_for(lambda: completed() > 100, "progress")
+    for host in ("w0", "ps", "switch"):
+        expect(bad(host, "job", JOB), [])
+    before = completed()
+    wait_for(lambda: completed() > before + 100, "more of it")
+    expect(tell("ps", "stats", "job", JOB)[0]["counters"]["aborts"], 0)
+    kill_run(work)
+    rack("netem", "ps", "both")
+
+
+def a_switch_that_does_not_know_the_job():
+    within("switch", ATP, "switch", "job", "del", JOB)
+    expect(warned("w0", "job", JOB), [(RANK0, "switch")])
+    within("switch", ATP, "switch", "job", "add", JOB, *HOSTS)
+    expect(warned("w0", "job", JOB), [])
+
+
+def gro_is_off_at_the_ps():
+    within("ps", "ethtool", "-K", "eth0", "gro", "off")
+    expect(bad("w0", "job", JOB), [(RANK0, "path to the PS")])
+    expect(bad("ps", "job", JOB), [(PS, "GRO")])
+    # as it says
+    within("ps", "ethtool", "-K", "eth0", "gro", "on")
+    expect(bad("w0", "job", JOB) + bad("ps", "job", JOB), [])
+
+
+def gro_is_off_at_a_worker():
+    within("w0", "ethtool", "-K", "eth0", "gro", "off")
+    expect(bad("w0", "job", JOB), [(RANK0, "GRO")])
+    within("w0", "ethtool", "-K", "eth0", "gro", "on")
+    expect(bad("w0", "job", JOB), [])
+
+
+def the_mtu_of_a_device_is_too_small():
+    rack("job_add", 9, 2, 4, "fragment", 1400)
+    sh("ip", "-n", "atp-w0", "link", "set", "eth0", "mtu", 1300)
+    expect(bad("w0", "job", 9), [("job 9 rank 0", "MTU"),
+                                 ("job 9 rank 0", "full fragments")])
+    sh("ip", "-n", "atp-w0", "link", "set", "eth0", "mtu", 1464)
+    expect(bad("w0", "job", 9), [])
+    sh("ip", "-n", "atp-w0", "link", "set", "eth0", "mtu", 1500)
+
+
+def the_mtu_on_the_way_is_too_small():
+    sh("ip", "-n", "atp-switch", "link", "set", "w0", "mtu", 1300)
+    expect(bad("w0", "job", 9), [("job 9 rank 0", "full fragments")])
+    expect(bad("ps", "job", 9), [("job 9 PS", "path to rank 0")])
+    sh("ip", "-n", "atp-switch", "link", "set", "w0", "mtu", 1500)
+    expect(bad("w0", "job", 9) + bad("ps", "job", 9), [])
+    rack("job_del", 9)
+
+
+def the_link_of_the_ps_is_down():
+    rack("link", "ps", "down")
+    expect(bad("w0", "job", JOB), [(RANK0, "path to the PS")])
+    expect(set(bad("ps", "job", JOB)), {(PS, "route")})
+    lines = check("switch", "job", JOB)
+    expect(found(lines, "bad"), [(SWITCH, "host")])
+    expect(("port ps", "cable") in found(lines, "warn"), True)
+    rack("link", "ps", "up")
+    wait_for(lambda: not bad("switch", "job", JOB), "link")
+    expect(bad("ps", "job", JOB), [])
+
+
+def a_host_has_got_another_card():
+    sh("ip", "-n", "atp-switch", "neigh", "replace", "10.0.0.1", "dev", "br0",
+       "lladdr", "02:00:00:00:00:02", "nud", "permanent")
+    expect(bad("switch", "job", JOB), [(SWITCH, "host")])
+    within("switch", ATP, "switch", "refresh")
+    expect(bad("switch"), [])
+    sh("ip", "-n", "atp-switch", "neigh", "replace", "10.0.0.1", "dev", "br0",
+       "lladdr", "02:00:00:00:00:01", "nud", "permanent")
+    within("switch", ATP, "switch", "refresh")
+
+
+if __name__ == "__main__":
+    sh("modprobe", "atp")
+    try:
+        code = run((
+            a_rack_that_is_fine,
+            people_read_the_same,
+            a_run_does_not_notice,
+            a_switch_that_does_not_know_the_job,
+            gro_is_off_at_the_ps,
+            gro_is_off_at_a_worker,
+            the_mtu_of_a_device_is_too_small,
+            the_mtu_on_the_way_is_too_small,
+            a_host_has_got_another_card,
+            the_link_of_the_ps_is_down,
+        ))
+    finally:
+        rack("down")
+    sys.exit(code)

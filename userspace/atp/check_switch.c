@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Checks of the switch that runs here: ports, programs, groups, hosts. */
+#include <linux/if_link.h>
+#include <string.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include "../switch/rtnl.h"
+#include "addr.h"
+#include "checks.h"
+
+static void on_finding(const struct sw_finding *f, void *arg)
+{
+	(void)arg;
+	if (*f->dev)
+		check_about("port %s", f->dev);
+	else
+		check_about("switch");
+	if (f->bad)
+		check_bad(f->what, NULL, "%s", *f->hint ? f->hint : "no");
+	else if (*f->hint)
+		check_warn(f->what, NULL, "%s", f->hint);
+	else
+		check_ok(f->what, "fine");
+}
+
+/* Which program runs at a port?  Zero: none */
+static void check_port(const struct sw_switch *sw, uint32_t ifindex,
+		       uint32_t *program, bool *same)
+{
+	struct sw_link link;
+
+	if (sw_rtnl_link(ifindex, &link)) {
+		check_about("port %u", ifindex);
+		check_bad("interface", "atp switch refresh forgets it",
+			  "is gone");
+		return;
+	}
+	check_about("port %s", link.name);
+	if (!link.xdp) {
+		check_bad("program", "atp switch attach dev, again",
+			  "none runs here");
+		return;
+	}
+	if (*program && *program != link.xdp)
+		*same = false;
+	*program = link.xdp;
+	if (!link.running)
+		check_warn("cable", "see that it is in, and the other end up",
+			   "nobody is at the other end");
+	if (link.xdp_mode == XDP_ATTACHED_DRV)
+		check_ok("mode", "native");
+	else if (sw->settings.generic)
+		check_bad("mode",
+			  "if the driver can: atp switch detach; attach without generic",
+			  "generic, at about half the speed");
+	else
+		check_bad("mode", "atp switch detach; attach",
+			  "generic, though native was asked for");
+}
+
+static void check_program(uint32_t id)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t len = sizeof(info);
+	int fd = bpf_prog_get_fd_by_id(id);
+	const uint8_t *tag = info.tag;
+
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len)) {
+		check_warn("program", "run this as root", "cannot be seen");
+	} else if (strncmp(info.name, "atp_ingress", sizeof(info.name))) {
+		check_warn("program",
+			   "fine if that is a dispatcher that runs ours, too",
+			   "\"%s\" runs at the ports", info.name);
+	} else {
+		check_ok("program",
+			 "id %u, tag %02x%02x%02x%02x%02x%02x%02x%02x, the same at all ports",
+			 id, tag[0], tag[1], tag[2], tag[3], tag[4], tag[5],
+			 tag[6], tag[7]);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+/* The ports, and whether they are fit.  Return: how many there are, or -1 */
+static int check_fitness(uint32_t dev[SW_PORTS])
+{
+	struct sw_switch sw;
+	uint32_t ifindex = 0;
+	bool generic;
+	int n = 0;
+
+	if (sw_open(&sw))
+		return -1;
+	generic = sw.settings.generic;
+	while (n < SW_PORTS && !sw_port_next(&sw, &ifindex))
+		dev[n++] = ifindex;
+	/* which opens it itself, one at a time */
+	sw_close(&sw);
+	sw_preflight(dev, n, generic, on_finding, NULL);
+	return n;
+}
+
+static void check_ports(const struct sw_switch *sw, const uint32_t *dev, int n)
+{
+	uint32_t program = 0;
+	bool same = true;
+	int i;
+
+	for (i = 0; i < n; i++)
+		check_port(sw, dev[i], &program, &same);
+	check_about("switch");
+	if (!n)
+		check_bad("ports", "atp switch attach dev", "there are none");
+	if (!same)
+		check_bad("program", "atp switch attach dev, again",
+			  "not the same at all ports");
+	else if (program)
+		check_program(program);
+}
+
+/* Is a host where the switch sends what is for it? */
+static bool check_host(const struct sw_host *host)
+{
+	struct in6_addr addr;
+	char text[INET6_ADDRSTRLEN];
+	struct sw_host now = *host;
+	struct sw_link link;
+
+	memcpy(&addr, host->addr, sizeof(addr));
+	addr_text(&addr, text);
+	if (sw_rtnl_link(host->ifindex, &link) || !link.up || !link.running) {
+		check_bad("host",
+			  "ip link set it up, at both ends; see that the cable is in",
+			  "%s is behind a port that is down", text);
+		return false;
+	}
+	if (sw_resolve_again(&now)) {
+		check_bad("host", sw_error(), "%s is not found", text);
+		return false;
+	}
+	if (now.ifindex != host->ifindex ||
+	    memcmp(now.mac, host->mac, sizeof(now.mac))) {
+		check_bad("host", "atp switch refresh",
+			  "%s has moved or got another card", text);
+		return false;
+	}
+	return true;
+}
+
+static void check_hosts(const struct sw_job_view *v)
+{
+	bool fine = check_host(&v->job.ps);
+	uint32_t i;
+
+	for (i = 0; i < v->job.workers; i++)
+		if (!(v->job.rank[i].flags & SW_HOST_SHARED) &&
+		    !check_host(&v->job.rank[i]))
+			fine = false;
+	if (fine)
+		check_ok("hosts", "%u workers and the PS are where they were",
+			 v->job.workers);
+}
+
+static void check_group(const struct sw_switch *sw,
+			const struct sw_job_view *v)
+{
+	int hosts = sw_job_group(sw, v->id);
+
+	if (hosts < 0)
+		check_warn("multicast", "run this as root",
+			   "its group cannot be read");
+	else if ((uint32_t)hosts != v->job.copies)
+		check_bad("multicast", "atp switch refresh",
+			  "%d of %u hosts get parameter packets", hosts,
+			  v->job.copies);
+	else
+		check_ok("multicast", "%d hosts get parameter packets", hosts);
+}
+
+static void check_counters(const struct sw_job_view *v)
+{
+	const char *text;
+	unsigned int i;
+
+	for (i = 0; i < SW_HINTS; i++) {
+		text = sw_hint(&v->counters, i);
+		if (text)
+			check_warn("counters", text,
+				   "something has happened since job add");
+	}
+}
+
+static void check_switch_job(struct sw_switch *sw, uint32_t id)
+{
+	struct sw_job_view v;
+
+	check_about("switch job %u", id);
+	if (sw_job_view(sw, id, &v)) {
+		check_bad("job", NULL, "%s", sw_error());
+		return;
+	}
+	check_hosts(&v);
+	check_group(sw, &v);
+	check_counters(&v);
+	check_ok("aggregators", "%llu of at most %u in use",
+		 (unsigned long long)v.state.occupied, v.job.quota);
+}
+
+bool check_switch(const uint32_t *only)
+{
+	uint32_t dev[SW_PORTS], id = 0, jobs = 0;
+	struct sw_switch sw;
+	bool first = true;
+	int n;
+
+	check_about("switch");
+	if (!sw_running())
+		return false;
+	n = check_fitness(dev);
+	if (n < 0 || sw_open(&sw)) {
+		check_bad("maps", "atp switch detach; attach, with these tools",
+			  "%s", sw_error());
+		return true;
+	}
+	check_ports(&sw, dev, n);
+	while (!sw_job_next(&sw, &id, &first)) {
+		if (only && id != *only)
+			continue;
+		jobs++;
+		check_switch_job(&sw, id);
+	}
+	check_about("switch");
+	if (!jobs)
+		check_warn("jobs", "atp switch job add",
+			   "it knows none that it could add for");
+	sw_close(&sw);
+	return true;
+}
