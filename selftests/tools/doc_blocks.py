@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The blocks of README, man pages and Documentation/*.rst: what a reader would
+copy."""
+
+import glob
+import os
+import re
+
+TOP = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                   "../.."))
+
+
+def files():
+    return ["README", *sorted(
+        os.path.relpath(path, TOP) for pattern in ("man/*.[0-9]", "*.rst")
+        for path in glob.glob(os.path.join(TOP, "Documentation", pattern)))]
+
+
+def dedent(lines):
+    width = min((len(line) - len(line.lstrip()) for line in lines if line),
+                default=0)
+    return "\n".join(line[width:] for line in lines).strip("\n")
+
+
+def of_readme(text):
+    """What is set off by four columns, blank lines in it included."""
+    block = []
+    for line in [*text.splitlines(), "."]:
+        if line.startswith("    ") or (not line and block):
+            block.append(line)
+        elif block:
+            yield dedent(block)
+            block = []
+
+
+def of_rst(text):
+    """Literal blocks, and those of a language."""
+    block, wanted = [], False
+    for line in [*text.splitlines(), "."]:
+        if wanted and (not line or line.startswith(" ")):
+            block.append(line)
+            continue
+        if any(block):
+            yield dedent(block)
+        block = []
+        wanted = line.startswith(".. code-block::") or (
+            line.endswith("::") and not line.startswith(".. "))
+
+
+def of_man(text):
+    for block in re.findall(r"^\.Bd .*-literal.*\n((?:.*\n)*?)\.Ed$", text,
+                            re.M):
+        block = re.sub(r"^\.\\\".*\n", "", block, flags=re.M)
+        yield block.replace(r"\e", "\\").replace(r"\-", "-").strip("\n")
+    yield from re.findall(r"^\.Dl (.*)$", text, re.M)
+
+
+def blocks():
+    """(file, text) of each."""
+    for path in files():
+        with open(os.path.join(TOP, path), encoding="utf-8") as f:
+            text = f.read()
+        find = of_readme if path == "README" else \
+            of_rst if path.endswith(".rst") else of_man
+        for block in find(text):
+            yield path, block
