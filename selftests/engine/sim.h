@@ -67,6 +67,7 @@
  * @serve: time that a shared leg needs for a packet, 0 for none
  * @queue: packets that wait at a shared leg before it drops
  * @knee: packets that wait before it marks
+ * @links: the workers' legs, too, serve one packet after the other
  * @slow: ranks that are slow
  * @wait: what they do between chunks
  * @dead: ranks that die at @dies
@@ -95,7 +96,7 @@ struct sim_cfg {
 	u64 dies;
 	u32 few, most;
 	u64 limit;
-	bool by_epoch;
+	bool by_epoch, links;
 };
 
 enum sim_kind {
@@ -123,7 +124,7 @@ struct sim_worker {
 	struct atp_frag *frags;
 	bool running;
 	u32 pushed, popped, run;
-	u64 armed, ready, failed;
+	u64 armed, ready, failed, up_busy, down_busy;
 	u32 overflows;
 };
 
@@ -497,7 +498,7 @@ static void sim_worker_go(struct sim *s, u32 rank)
 			ASSERT_EQ(atp_worker_build(&w->worker, seq, s->now,
 						   buf + 1), len);
 			sim_leg(s, SIM_AT_SWITCH_UP, rank, buf + 1, len, false,
-				NULL);
+				s->cfg.links ? &w->up_busy : NULL);
 			free(buf);
 			ASSERT_LE(++burst, s->cfg.window);
 		}
@@ -551,12 +552,19 @@ static bool sim_switch_there(const struct sim *s)
 	       (s->now < s->cfg.absent || s->now >= s->cfg.present);
 }
 
+/* When the leg from the switch is free again, if that matters */
+static u64 *sim_busy(struct sim *s, bool up, u32 rank)
+{
+	if (up)
+		return &s->up_busy;
+	return s->cfg.links ? &s->w[rank].down_busy : NULL;
+}
+
 static void sim_at_switch(struct sim *s, const struct sim_event *ev)
 {
 	bool up = ev->kind == SIM_AT_SWITCH_UP;
 	bool behind = s->cfg.behind & (1U << ev->rank);
 	enum sim_kind to = up ? SIM_AT_PS : SIM_AT_WORKER;
-	u64 *busy = up ? &s->up_busy : NULL;
 	struct sim_frame f;
 	u32 rank, first, last;
 
@@ -565,7 +573,8 @@ static void sim_at_switch(struct sim *s, const struct sim_event *ev)
 	ASSERT_EQ(atp_pkt_parse(&f.pkt, f.buf, f.len), ATP_OK);
 	f.pkt.ce = ev->ce;
 	if (f.pkt.type != ATP_TYPE_DATA || !behind || !sim_switch_there(s)) {
-		sim_leg(s, to, ev->rank, f.buf, f.len, ev->ce, busy);
+		sim_leg(s, to, ev->rank, f.buf, f.len, ev->ce,
+			sim_busy(s, up, ev->rank));
 		return;
 	}
 
@@ -587,7 +596,8 @@ static void sim_at_switch(struct sim *s, const struct sim_event *ev)
 	}
 	atp_pkt_write_hdr(f.buf, &f.pkt);
 	for (rank = first; rank <= last; rank++)
-		sim_leg(s, to, rank, f.buf, f.len, ev->ce, busy);
+		sim_leg(s, to, rank, f.buf, f.len, ev->ce,
+			sim_busy(s, up, rank));
 }
 
 static void sim_at_ps(struct sim *s, const struct sim_event *ev)
