@@ -30,6 +30,11 @@ check "help goes to standard output" quiet "$atp" job help
 check "no object" run 1 '^Usage: atp ' "$atp"
 check "unknown object" run 1 '"frob"' "$atp" frob
 check "unknown option" run 1 '"-frob"' "$atp" -frob job
+for words in "job show -json" "sock -s" "switch show --json" "top -json"; do
+	# shellcheck disable=SC2086 # words
+	check "option behind the object: $words" run 255 'options come first' \
+		"$atp" $words
+done
 check "option without its word" run 255 . "$atp" -netns
 check "no such namespace" run 1 nowhere "$atp" -n nowhere job
 file=$(mktemp)

@@ -35,7 +35,8 @@ static void usage(FILE *to)
 		"OBJECT := { job | sock | stats | switch | top | monitor | check |\n"
 		"            help }\n"
 		"OPTIONS := { -j[son] | -p[retty] | -s[tats] | -t[imestamp] |\n"
-		"             -n[etns] NAME | -4 | -6 | -h[elp] | -V[ersion] }\n");
+		"             -n[etns] NAME | -b[atch] FILE | -4 | -6 | -h[elp] |\n"
+		"             -V[ersion] }\n");
 }
 
 static int do_help(int argc, char **argv)
@@ -59,6 +60,26 @@ int unknown_command(const char *object, const char *word)
 	return -1;
 }
 
+/* Behind the object they would be taken for a misspelt word of its own. */
+static void no_options(int argc, char **argv)
+{
+	static const char *const options[] = {
+		"json", "pretty", "stats", "timestamp", "netns",
+	};
+	const char *word;
+	unsigned int i;
+
+	for (; argc > 0; argc--, argv++) {
+		if (**argv != '-')
+			continue;
+		word = *argv + ((*argv)[1] == '-' ? 2 : 1);
+		for (i = 0; *word && i < ARRAY_SIZE(options); i++)
+			if (!matches(word, options[i]))
+				invarg("options come first, before the object",
+				       *argv);
+	}
+}
+
 int do_atp(int argc, char **argv)
 {
 	unsigned int i;
@@ -70,7 +91,9 @@ int do_atp(int argc, char **argv)
 	if (is_help(*argv))
 		return do_help(0, NULL);
 	for (i = 0; i < ARRAY_SIZE(objects); i++)
-		if (!matches(*argv, objects[i].name))
+		if (!matches(*argv, objects[i].name)) {
+			no_options(argc - 1, argv + 1);
 			return objects[i].fn(argc - 1, argv + 1);
+		}
 	return unknown_command("", *argv);
 }
