@@ -356,5 +356,7 @@ if [ ${#summary[@]} -gt 0 ]; then
 	printf '  FAILED  %s\n' "${summary[@]}"
 	echo
 fi
+[ $((passed + failed)) -gt 0 ] ||
+	say NONE "no such test here: selftests/run.sh --list shows what there is"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -83,7 +83,8 @@ die() {
 }
 
 root=$build/kernels/$kernel
-[ -e "$root/release" ] || die "no kernel $kernel: run selftests/deps.sh"
+[ -e "$root/release" ] || die "no kernel $kernel in build/kernels/: \
+selftests/deps.sh provides 6.1 and 6.12, make check-debug kasan and kcsan"
 release=$(<"$root/release")
 modules=$root/lib/modules/$release
 
