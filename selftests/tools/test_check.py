@@ -5,20 +5,26 @@ and what the line says mends it."""
 
 import json
 import os
+import socket
 import subprocess
 import sys
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, here)
 from live import (  # noqa: E402
-    JOB, LANES, TOP, expect, kill_run, lay_out, rack, start_run, tell,
-    wait_for,
+    FRAGMENT, JOB, LANES, TOP, expect, kill_run, lay_out, rack, start_run,
+    tell, wait_for,
 )
 from rack import atp, inside, run  # noqa: E402
 
+import kmod  # noqa: E402
+
 ATP = os.path.join(TOP, "build/bin/atp")
 JOB6 = 8
-HOSTS = "ps", "10.0.0.254", "worker", "10.0.0.1", "worker", "10.0.0.2"
+HOSTS = {
+    JOB: ("ps", "10.0.0.254", "worker", "10.0.0.1", "worker", "10.0.0.2"),
+    JOB6: ("ps", "fd00::fe", "worker", "fd00::1", "worker", "fd00::2"),
+}
 STATES = {"ok", "warn", "bad"}
 
 
@@ -109,7 +115,7 @@ def a_run_does_not_notice():
 def a_switch_that_does_not_know_the_job():
     within("switch", ATP, "switch", "job", "del", JOB)
     expect(warned("w0", "job", JOB), [(RANK0, "switch")])
-    within("switch", ATP, "switch", "job", "add", JOB, *HOSTS)
+    within("switch", ATP, "switch", "job", "add", JOB, *HOSTS[JOB])
     expect(warned("w0", "job", JOB), [])
 
 
@@ -160,6 +166,23 @@ def the_link_of_the_ps_is_down():
     expect(bad("ps", "job", JOB), [])
 
 
+def the_ps_does_not_know_the_job():
+    within("ps", ATP, "job", "del", JOB)
+    line, = [line for line in check("w0", "job", JOB)
+             if line["state"] == "bad"]
+    expect((line["what"], "answers ping" in line["found"]),
+           ("path to the PS", True))
+    within("ps", ATP, "job", "del", JOB6)
+    line, = [line for line in check("w0", "job", JOB)
+             if line["state"] == "bad"]
+    expect((line["what"], "closed" in line["found"]), ("path to the PS", True))
+    # nor does this host
+    expect(bad("ps", "job", JOB), [("", "jobs")])
+    within("ps", ATP, "job", "add", JOB6, *HOSTS[JOB6])
+    within("ps", ATP, "job", "add", JOB, *HOSTS[JOB], "fragment", FRAGMENT)
+    expect(bad("w0"), [])
+
+
 def a_host_has_got_another_card():
     sh("ip", "-n", "atp-switch", "neigh", "replace", "10.0.0.1", "dev", "br0",
        "lladdr", "02:00:00:00:00:02", "nud", "permanent")
@@ -169,6 +192,80 @@ def a_host_has_got_another_card():
     sh("ip", "-n", "atp-switch", "neigh", "replace", "10.0.0.1", "dev", "br0",
        "lladdr", "02:00:00:00:00:01", "nud", "permanent")
     within("switch", ATP, "switch", "refresh")
+
+
+def a_host_is_not_in_the_group():
+    maps = subprocess.run(["bpftool", "-j", "map", "show"], check=True,
+                          stdout=subprocess.PIPE).stdout
+    for each in json.loads(maps):
+        if each.get("name") == "atp_group":
+            sh("bpftool", "map", "delete", "id", each["id"],
+               "key", 0, 0, 0, 0)
+    expect(sorted(bad("switch")), [(SWITCH, "multicast"),
+                                   (f"switch job {JOB6}", "multicast")])
+    within("switch", ATP, "switch", "refresh")
+    expect(bad("switch"), [])
+
+
+def the_mode_is_generic():
+    rack("switch_resize", "generic")
+    expect(sorted(bad("switch")), [(f"port {port}", "mode")
+                                   for port in ("ps", "w0", "w1")])
+
+
+def counters_tell_of_others():
+    """A job of another number of workers."""
+    def replace(*hosts):
+        for host in ("w0", "ps"):
+            within(host, ATP, "job", "del", JOB)
+            within(host, ATP, "job", "add", JOB, *hosts)
+    replace(*HOSTS[JOB][:4])
+    expect(bad("w0", "job", JOB), [])
+    expect(warned("switch", "job", JOB)[-1], (SWITCH, "counters"))
+    replace(*HOSTS[JOB])
+
+
+def who_may_not_look_is_told():
+    with inside("w0"):
+        done = subprocess.run(
+            ["setpriv", "--reuid", "65534", "--regid", "65534",
+             "--clear-groups", ATP, "-json", "check"],
+            stdout=subprocess.PIPE, text=True, check=False)
+    lines = json.loads(done.stdout)
+    expect((done.returncode, found(lines, "bad")), (0, []))
+    expect(("", "privileges") in found(lines, "warn"), True)
+
+
+def another_program_has_the_port():
+    rack("down")
+    sh("ip", "netns", "add", "atp-w0")
+    sh("ip", "-n", "atp-w0", "link", "set", "lo", "up")
+    for family in (socket.AF_INET, socket.AF_INET6):
+        with inside("w0"):
+            taken = socket.socket(family, socket.SOCK_DGRAM)
+        with taken:
+            taken.bind(("", 4797))
+            expect(bad("w0"), [("", "UDP port")])
+    expect((bad("w0"), warned("w0")), ([], [("", "jobs")]))
+    sh("ip", "netns", "del", "atp-w0")
+
+
+def the_module_is_not_there():
+    with open("/proc/sys/kernel/modprobe", encoding="ascii") as f:
+        was = f.read()
+    try:
+        with open("/proc/sys/kernel/modprobe", "w", encoding="ascii") as f:
+            f.write("/bin/false")
+        kmod.unload()
+        done = subprocess.run([ATP, "-json", "check"], stdout=subprocess.PIPE,
+                              text=True, check=False)
+    finally:
+        with open("/proc/sys/kernel/modprobe", "w", encoding="ascii") as f:
+            f.write(was)
+    lines = json.loads(done.stdout)
+    expect((done.returncode, found(lines, "bad")), (1, [("", "module")]))
+    expect(("", "family number") in found(lines, "ok"), True)
+    sh("modprobe", "atp")
 
 
 if __name__ == "__main__":
@@ -183,8 +280,15 @@ if __name__ == "__main__":
             gro_is_off_at_a_worker,
             the_mtu_of_a_device_is_too_small,
             the_mtu_on_the_way_is_too_small,
+            the_ps_does_not_know_the_job,
             a_host_has_got_another_card,
+            a_host_is_not_in_the_group,
+            counters_tell_of_others,
+            who_may_not_look_is_told,
             the_link_of_the_ps_is_down,
+            the_mode_is_generic,
+            another_program_has_the_port,
+            the_module_is_not_there,
         ))
     finally:
         rack("down")
