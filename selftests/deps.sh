@@ -32,12 +32,13 @@ packages=(
 )
 # The checks.
 if [ "$what" = check ]; then
-	packages+=(bpftrace git libclang-rt-14-dev liburing-dev mandoc perl
+	packages+=(bpftrace git openmpi-bin libclang-rt-14-dev liburing-dev mandoc perl
 		python3-scapy python3-torch shellcheck sparse tshark yamllint)
 fi
 # Debian packages.
 if [ "$what" = check ] || [ "$what" = deb ]; then
-	packages+=(build-essential debhelper dh-dkms dh-python lintian)
+	packages+=(build-essential debhelper dh-dkms dh-python lintian
+		libgloo-dev libopenmpi-dev)
 fi
 # A kernel with type information.
 if [ "$what" = source ]; then

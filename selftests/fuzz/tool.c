@@ -17,6 +17,7 @@
 #include "batch.h"
 #include "netns.h"
 #include "nlparse.h"
+#include "perf.h"
 #include "tool.h"
 #include "tool_env.h"
 #include "utils.h"
@@ -116,6 +117,39 @@ bool check_switch(const uint32_t *only)
 	if (only)
 		check_bad("switch", "atp switch attach", "there is none");
 	return !only;
+}
+
+static int perf_none(const struct perf *p, struct rounds *r)
+{
+	unsigned int i;
+
+	CHECK(p->rank < p->job->workers && p->bytes && !(p->bytes % 4));
+	if (r->count > 1000)
+		return -1;
+	r->ns = calloc(r->count, sizeof(*r->ns));
+	for (i = 0; i < r->count; i++)
+		r->ns[i] = i + 1;
+	return 0;
+}
+
+int perf_atp(const struct perf *p, struct rounds *r)
+{
+	return perf_none(p, r);
+}
+
+int perf_gloo(const struct perf *p, struct rounds *r)
+{
+	return perf_none(p, r);
+}
+
+int perf_mpi(const struct perf *p, struct rounds *r)
+{
+	return perf_none(p, r);
+}
+
+void rounds_free(struct rounds *r)
+{
+	free(r->ns);
 }
 
 static void unpoison(void)

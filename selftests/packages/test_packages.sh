@@ -56,14 +56,16 @@ dkms=usr/src/atp-0.1
 python=usr/lib/python3/dist-packages/atp
 multiarch=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 
-plan 10
+plan 11
 check "make deb" builds
 check "all packages are there" there atp-dkms atp-tools libatp libatp-dev \
-	python3-atp atp-switch
+	python3-atp atp-switch atp-perf
 check "the module's sources" has atp-dkms $dkms/dkms.conf $dkms/Kbuild \
 	$dkms/kernel/main.c $dkms/uapi/linux/atp.h
 check "the tool" has atp-tools usr/sbin/atp usr/share/man/man8/atp.8.gz \
 	usr/share/man/man8/atp-switch.8.gz
+check "what perf is compared with" has atp-perf usr/lib/atp/perf-gloo \
+	usr/lib/atp/perf-mpi
 check "the service" has atp-switch lib/systemd/system/atp-switch.service
 check "the library" has libatp "usr/lib/$multiarch/libatp.so.1.0.0"
 check "the headers" has libatp-dev usr/include/atp.h usr/include/linux/atp.h \

@@ -20,7 +20,7 @@ silent() {
 check "help" run 0 '^Usage: atp ' "$atp" help
 check "help by option" run 0 '^Usage: atp ' "$atp" -h
 check "version" run 0 '^atp [0-9]' "$atp" -V
-for object in job sock stats switch top monitor check; do
+for object in job sock stats switch top monitor check perf; do
 	check "help of $object" run 0 "^Usage: atp $object " \
 		"$atp" "$object" help
 	check "help of $object, abbreviated" run 0 "^Usage: atp $object " \
@@ -114,6 +114,14 @@ check "top: unknown word" run 255 '"x"' "$atp" top x
 check "top: no count" run 255 '"0"' "$atp" top count 0
 check "top: no interval" run 255 '"0"' "$atp" top interval 0
 check "monitor: unknown word" run 255 '"x"' "$atp" monitor x
+check "perf: no job" run 255 '"job"' "$atp" perf rank 0
+check "perf: no rank" run 255 '"rank"' "$atp" perf job 7
+check "perf: no such rank" run 255 '"32"' "$atp" perf job 7 rank 32
+check "perf: no rounds" run 255 '"0"' "$atp" perf job 7 rank 0 rounds 0
+check "perf: bytes of less than a value" run 255 '"3"' \
+	"$atp" perf job 7 rank 0 bytes 3
+check "perf: unknown system" run 255 '"x"' "$atp" perf job 7 rank 0 vs x
+check "perf: unknown word" run 255 '"frob"' "$atp" perf frob 1
 check "check: unknown word" run 255 '"x"' "$atp" check x
 check "check: job without ID" run 255 . "$atp" check job
 check "check: two jobs" run 255 . "$atp" check job 1 job 2

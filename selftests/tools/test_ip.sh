@@ -13,7 +13,7 @@ check "abbreviations are as before" same "$ip" a show lo -- \
 	"$ip" address show lo
 check "atp can be abbreviated" run 0 '^Usage: atp ' "$ip" at help
 for words in help "job help" "sock help" "stats help" "switch help" \
-	"top help" "monitor help" "check help" "job" "job frob" frob; do
+	"top help" "monitor help" "check help" "perf help" "job" "job frob" frob; do
 	# shellcheck disable=SC2086 # words
 	check "the same: $words" same "$ip" atp $words -- "$atp" $words
 done

@@ -22,11 +22,11 @@ words() {
 }
 
 for page in atp atp-job atp-sock atp-stats atp-switch atp-top atp-monitor \
-	atp-check; do
+	atp-check atp-perf; do
 	check "lint: $page.8" run 0 '' mandoc -Tlint -Wwarning \
 		"$man/$page.8"
 done
-for object in job sock stats top check; do
+for object in job sock stats top check perf; do
 	check "$object: page and usage agree" words "atp-$object.8" \
 		"$atp" "$object" help
 done
@@ -60,7 +60,7 @@ complete_as() {
 }
 export -f complete_as
 
-check "completion: objects" run 0 '^job sock stats switch top monitor check help$' \
+check "completion: objects" run 0 '^job sock stats switch top monitor check perf help$' \
 	bash -c 'complete_as "atp "'
 check "completion: part of an object" run 0 '^stats$' \
 	bash -c 'complete_as "atp -json sta"'
@@ -70,6 +70,8 @@ check "completion: properties" run 0 '^fragment$' \
 check "completion: what can be set" run 0 '^timeout patience uid gid$' \
 	bash -c 'complete_as "atp job set 1 "'
 check "completion: top" run 0 '^batch$' bash -c 'complete_as "atp top b"'
+check "completion: what perf is compared with" run 0 '^gloo mpi$' \
+	bash -c 'complete_as "atp perf job 7 rank 0 vs "'
 check "completion: file" run 0 '^file$' \
 	bash -c 'complete_as "atp stats prometheus "'
 check "completion: options" run 0 '-netns' bash -c 'complete_as "atp -"'

@@ -20,8 +20,12 @@ _atp_words() {
 		compgen -g; echo none
 		return
 		;;
+	vs)
+		echo gloo mpi
+		return
+		;;
 	ps | worker | fragment | window | scale | timeout | patience | rank | \
-	interval | count)
+	interval | count | bytes | rounds)
 		return
 		;;
 	esac
@@ -46,6 +50,8 @@ _atp_words() {
 	stats/) echo show job prometheus help ;;
 	monitor/) echo job help ;;
 	check/) echo job help ;;
+	perf/) echo job rank bytes rounds vs help ;;
+	perf/*) echo job rank bytes rounds vs ;;
 	top/) echo batch interval count job help ;;
 	*/job) _atp_jobs ;;
 	top/*) echo batch interval count job ;;
@@ -81,7 +87,7 @@ _atp() {
 			cut -d ' ' -f 1 | grep "^$cur")
 	elif [[ $i -eq $COMP_CWORD ]]; then
 		mapfile -t COMPREPLY < <(compgen -W \
-			'job sock stats switch top monitor check help' -- "$cur")
+			'job sock stats switch top monitor check perf help' -- "$cur")
 	else
 		object=${COMP_WORDS[i]}
 		command=

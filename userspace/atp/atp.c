@@ -24,6 +24,7 @@ static const struct {
 	{ "top",	do_top },
 	{ "monitor",	do_monitor },
 	{ "check",	do_check },
+	{ "perf",	do_perf },
 	{ "help",	do_help },
 };
 
@@ -33,7 +34,7 @@ static void usage(FILE *to)
 		"Usage: atp [ OPTIONS ] OBJECT { COMMAND | help }\n"
 		"       ip [ OPTIONS ] atp OBJECT { COMMAND | help }\n"
 		"OBJECT := { job | sock | stats | switch | top | monitor | check |\n"
-		"            help }\n"
+		"            perf | help }\n"
 		"OPTIONS := { -j[son] | -p[retty] | -s[tats] | -t[imestamp] |\n"
 		"             -n[etns] NAME | -b[atch] FILE | -4 | -6 | -h[elp] |\n"
 		"             -V[ersion] }\n");

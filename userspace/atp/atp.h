@@ -18,6 +18,7 @@ int do_stats(int argc, char **argv);
 int do_top(int argc, char **argv);
 int do_monitor(int argc, char **argv);
 int do_check(int argc, char **argv);
+int do_perf(int argc, char **argv);
 
 /* Is @word help, or an abbreviation? */
 bool is_help(const char *word);

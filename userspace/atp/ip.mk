@@ -6,7 +6,8 @@
 include $(ATP_DIR)/sources.mk
 
 ATP_OBJS := $(addprefix atp-,$(ATP_SRCS:.c=.o) ipatp.o)
-IPOBJ	 += $(ATP_OBJS) $(ATP_TOP)/build/switch/libatpswitch.a
+IPOBJ	 += $(ATP_OBJS) $(ATP_TOP)/build/switch/libatpswitch.a \
+	    $(ATP_TOP)/build/lib/libatp.a
 LDLIBS	 += $(ATP_LIBS)
 
 atp-%.o: $(ATP_DIR)/%.c
