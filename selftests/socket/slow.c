@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory that takes its time. */
+/* Memory that takes its time, and calls that do for it. */
+#include <linux/filter.h>
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -53,4 +54,35 @@ void slow_unmap(struct slow *slow)
 	ASSERT_EQ(munmap(slow->page, slow->size), 0);
 	/* wakes who waits, to find nothing there */
 	close(slow->fd);
+}
+
+/* The socket layer reads a filter's program while it owns the socket. */
+static void *attach(void *arg)
+{
+	struct owner *owner = arg;
+	struct sock_fprog prog = {
+		.len = 1, .filter = (struct sock_filter *)owner->slow.page,
+	};
+
+	owner->ret = setsockopt(owner->fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog,
+				sizeof(prog));
+	return NULL;
+}
+
+void own(struct owner *owner, int fd)
+{
+	slow_page(&owner->slow);
+	owner->fd = fd;
+	ASSERT_EQ(pthread_create(&owner->thread, NULL, attach, owner), 0);
+	slow_wait(&owner->slow);
+}
+
+void disown(struct owner *owner)
+{
+	const struct sock_filter all = BPF_STMT(BPF_RET | BPF_K, -1);
+
+	slow_fill(&owner->slow, &all, sizeof(all));
+	ASSERT_EQ(pthread_join(owner->thread, NULL), 0);
+	EXPECT_EQ(owner->ret, 0);
+	slow_unmap(&owner->slow);
 }

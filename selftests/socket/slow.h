@@ -6,6 +6,7 @@
 #ifndef _ATP_SELFTESTS_SOCKET_SLOW_H
 #define _ATP_SELFTESTS_SOCKET_SLOW_H
 
+#include <pthread.h>
 #include <stddef.h>
 
 struct slow {
@@ -20,5 +21,23 @@ void slow_wait(struct slow *slow);
 /* It appears, or never will */
 void slow_fill(struct slow *slow, const void *bytes, size_t len);
 void slow_unmap(struct slow *slow);
+
+/**
+ * struct owner - a thread that owns a socket until it is told to let go
+ * @thread: that
+ * @fd: socket
+ * @slow: what it waits for meanwhile
+ * @ret: of its call
+ */
+struct owner {
+	pthread_t thread;
+	int fd;
+	struct slow slow;
+	int ret;
+};
+
+/* Return when it owns the socket */
+void own(struct owner *owner, int fd);
+void disown(struct owner *owner);
 
 #endif /* _ATP_SELFTESTS_SOCKET_SLOW_H */

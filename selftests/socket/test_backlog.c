@@ -4,7 +4,6 @@
  * backlog, which is bounded; what finds no room is dropped and counted.
  */
 #include <arpa/inet.h>
-#include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <linux/atp_packet.h>
@@ -12,25 +11,6 @@
 #include "slow.h"
 
 #define LEN	(sizeof(struct udphdr) + ATP_HDR_LEN + ATP_CTL_LEN)
-
-/* The socket layer reads a filter's program while it owns the socket. */
-struct attach {
-	int fd;
-	struct slow slow;
-	int ret;
-};
-
-static void *attach(void *arg)
-{
-	struct attach *a = arg;
-	struct sock_fprog prog = {
-		.len = 1, .filter = (struct sock_filter *)a->slow.page,
-	};
-
-	a->ret = setsockopt(a->fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog,
-			    sizeof(prog));
-	return NULL;
-}
 
 static uint32_t sum16(const uint8_t *p, size_t len, uint32_t sum)
 {
@@ -102,10 +82,8 @@ static bool dropped(void)
 
 TEST(backlog_is_bounded)
 {
-	const struct sock_filter all = BPF_STMT(BPF_RET | BPF_K, -1);
-	struct attach a = {};
+	struct owner owner;
 	uint8_t packet[LEN];
-	pthread_t thread;
 	int fds[2], raw, tries;
 	int least = 0;
 
@@ -120,18 +98,12 @@ TEST(backlog_is_bounded)
 	set_sndbuf(fds[0], 0);
 	ASSERT_EQ(setsockopt(fds[0], SOL_SOCKET, SO_RCVBUF, &least,
 			     sizeof(least)), 0);
-	slow_page(&a.slow);
-	a.fd = fds[0];
-	ASSERT_EQ(pthread_create(&thread, NULL, attach, &a), 0);
-	slow_wait(&a.slow);
+	own(&owner, fds[0]);
 	for (tries = 0; !dropped(); tries++) {
 		ASSERT_LT(tries, 100);
 		send_some(raw, packet);
 	}
-	slow_fill(&a.slow, &all, sizeof(all));
-	ASSERT_EQ(pthread_join(thread, NULL), 0);
-	EXPECT_EQ(a.ret, 0);
-	slow_unmap(&a.slow);
+	disown(&owner);
 
 	/* nothing else has happened to it */
 	set_sndbuf(fds[0], 1 << 20);
