@@ -9,8 +9,10 @@
  *
  * Locks, outer to inner; Documentation/locking.rst has the reasons:
  *
- *   genl_mutex > atp_net.lock (mutex) > socket lock > atp_job.lock
- *                                       socket lock > atp_ps_host.lock
+ *   genl_mutex > atp_net.lock (mutex) > socket spinlock > atp_job.lock
+ *                                       socket spinlock > atp_ps_host.lock
+ *
+ * A user may own a socket for ever: nobody waits for him under a mutex.
  */
 #ifndef _ATP_H
 #define _ATP_H
@@ -62,7 +64,7 @@
  * @ps_mem: bytes of all PS in @jobs
  * @seq: changes with @jobs, for dumps
  * @salt: for the hash of @jobs
- * @sock4: UDP socket for IPv4 while there are jobs
+ * @sock4: UDP socket for IPv4 while there are jobs, else NULL; readers use RCU
  * @sock6: likewise for IPv6; NULL also where IPv6 is off
  * @mib: counters
  */
@@ -155,6 +157,7 @@ struct atp_job {
 /* struct atp_sock.deferred: work for release_cb */
 #define ATP_DEFER_TIMER		0
 #define ATP_DEFER_PUSH		1
+#define ATP_DEFER_REMOVED	2
 
 /**
  * struct atp_sock - a worker socket; all fields under the socket lock
@@ -167,7 +170,7 @@ struct atp_job {
  * @worker: tensors, valid once joined
  * @running: @worker is valid
  * @run: changes with every join
- * @ready: the oldest chunk is complete; read without lock
+ * @ready: bytes of the oldest chunk if it is complete; read without lock
  * @idle: every chunk that was pushed is complete; read without lock
  * @eof: shut down, no result comes any more; read without lock
  * @failed: a run has ended by failure; read without lock
@@ -193,7 +196,7 @@ struct atp_sock {
 	struct atp_worker	worker;
 	bool			running;
 	u32			run;
-	bool			ready;
+	u32			ready;
 	bool			idle;
 	bool			eof;
 	bool			failed;
@@ -292,6 +295,7 @@ void atp_sk_free_frags(struct sock *sk);
 void atp_sk_push(struct sock *sk);
 void atp_sk_arm(struct sock *sk);
 void atp_sk_fail(struct sock *sk, u32 reason, u32 ranks);
+void atp_sk_remove(struct sock *sk);
 int atp_sk_rcv(struct sock *sk, struct sk_buff *skb);
 void atp_sk_release_cb(struct sock *sk);
 int atp_sk_errno(const struct sock *sk);

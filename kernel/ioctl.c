@@ -18,7 +18,7 @@ static int atp_inq(const struct atp_sock *as)
 {
 	sock_owned_by_me(&as->sk);
 
-	return as->ready ? as->worker.head->elements * 4 : 0;
+	return as->ready;
 }
 
 /* An int has one layout: 32-bit programs on a 64-bit kernel come here, too. */

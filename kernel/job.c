@@ -214,7 +214,9 @@ unlock:
 	return err;
 }
 
-/* End the run of every local worker socket. */
+/* End the run of every local worker socket; where a user owns the socket, as
+ * soon as he lets go of it.
+ */
 static void atp_job_fail_sockets(struct atp_job *job)
 {
 	struct sock *sk;
@@ -230,9 +232,7 @@ static void atp_job_fail_sockets(struct atp_job *job)
 		spin_unlock_bh(&job->lock);
 		if (!sk)
 			continue;
-		lock_sock(sk);
-		atp_sk_fail(sk, ATP_REASON_REMOVED, 0);
-		release_sock(sk);
+		atp_sk_remove(sk);
 		sock_put(sk);
 	}
 }

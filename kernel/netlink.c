@@ -423,22 +423,24 @@ out:
 	return skb->len ?: err;
 }
 
-/* Context: process; takes the socket lock. */
+/* Does not wait for a user who owns the socket, who may do so for ever.
+ * Context: process; takes the socket's spinlock.
+ */
 static int atp_nl_put_sock(struct sk_buff *skb, struct sock *sk,
 			   struct netlink_callback *cb)
 {
 	struct user_namespace *ns = current_user_ns();
-	const struct atp_sock *as = atp_sk(sk);
-	u32 queued, ready = 0;
 	struct atp_info info;
+	u32 queued, ready;
 	void *hdr;
 
-	lock_sock(sk);
+	local_bh_disable();
+	bh_lock_sock(sk);
 	atp_sk_info(sk, &info);
-	queued = sk->sk_wmem_queued;
-	if (as->running && atp_worker_readable(&as->worker))
-		ready = as->worker.head->elements * 4;
-	release_sock(sk);
+	queued = READ_ONCE(sk->sk_wmem_queued);
+	ready = READ_ONCE(atp_sk(sk)->ready);
+	bh_unlock_sock(sk);
+	local_bh_enable();
 
 	hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
 			  &atp_nl_family, NLM_F_MULTI, ATP_CMD_SOCK_GET);

@@ -211,7 +211,11 @@ int atp_udp_open(struct net *net)
 	return 0;
 }
 
-/* Context: atp_net.lock held; no job is left, nobody sends. */
+/* A socket of a job that was removed may send still, if a user owns it: it uses
+ * under RCU what it finds here, and the release waits for that.
+ *
+ * Context: atp_net.lock held; no job is left.
+ */
 void atp_udp_close(struct net *net)
 	__must_hold(&atp_pernet(net)->lock)
 {

@@ -241,6 +241,39 @@ static void atp_sk_tasklet(struct tasklet_struct *t)
 	bh_unlock_sock(sk);
 }
 
+/* If the job was removed, its run is over.  Context: socket lock. */
+static void atp_sk_removed(struct sock *sk)
+{
+	const struct atp_job *job = atp_sk(sk)->job;
+
+	sock_owned_by_me(sk);
+
+	/* who owned the socket may have left that job for another */
+	if (job && READ_ONCE(job->dead))
+		atp_sk_fail(sk, ATP_REASON_REMOVED, 0);
+}
+
+/**
+ * atp_sk_remove() - the job of a socket was removed
+ * @sk: socket
+ *
+ * Does not wait for a user who owns the socket, who may do so for ever: the
+ * run ends when he lets go of it.
+ *
+ * Context: process, takes the socket's spinlock; the job is dead.
+ */
+void atp_sk_remove(struct sock *sk)
+{
+	local_bh_disable();
+	bh_lock_sock(sk);
+	if (sock_owned_by_user(sk))
+		set_bit(ATP_DEFER_REMOVED, &atp_sk(sk)->deferred);
+	else
+		atp_sk_removed(sk);
+	bh_unlock_sock(sk);
+	local_bh_enable();
+}
+
 /* Context: the owner is about to release the socket, bottom halves off. */
 void atp_sk_release_cb(struct sock *sk)
 {
@@ -248,6 +281,9 @@ void atp_sk_release_cb(struct sock *sk)
 
 	sock_owned_by_me(sk);
 
+	/* first: nothing is sent for a job that is gone */
+	if (test_and_clear_bit(ATP_DEFER_REMOVED, &as->deferred))
+		atp_sk_removed(sk);
 	if (test_and_clear_bit(ATP_DEFER_TIMER, &as->deferred))
 		atp_sk_timeout(sk);
 	if (test_and_clear_bit(ATP_DEFER_PUSH, &as->deferred))
@@ -315,13 +351,15 @@ static void atp_sk_leave(struct sock *sk)
 void atp_sk_update(struct sock *sk)
 {
 	struct atp_sock *as = atp_sk(sk);
-	bool ready, idle, eof;
+	bool idle, eof;
+	u32 ready = 0;
 
 	sock_owned_by_me(sk);
 
 	if (sk->sk_shutdown & RCV_SHUTDOWN)
 		atp_sk_discard(sk);
-	ready = as->running && atp_worker_readable(&as->worker);
+	if (as->running && atp_worker_readable(&as->worker))
+		ready = as->worker.head->elements * 4;
 	idle = as->running && !as->worker.pending;
 	eof = sk->sk_shutdown & RCV_SHUTDOWN ||
 	      (sk->sk_shutdown & SEND_SHUTDOWN &&
@@ -511,8 +549,9 @@ int atp_sk_start(struct sock *sk)
 		   (ipv6_addr_v4mapped(&job->ps_addr) ?
 		    sizeof(struct iphdr) : sizeof(struct ipv6hdr));
 	mtu = atp_path_mtu(sock_net(sk), &job->addr[as->rank], &job->ps_addr);
+	/* a job that was removed just now may have no UDP socket any more */
 	if (mtu < 0)
-		return mtu;
+		return READ_ONCE(job->dead) ? -ENOENT : mtu;
 	if (mtu < job->params.fragment + overhead)
 		return -EMSGSIZE;
 
@@ -604,7 +643,7 @@ static u32 atp_sk_state(const struct atp_sock *as)
 {
 	sock_owned_by_me(&as->sk);
 
-	switch (as->session.state) {
+	switch (READ_ONCE(as->session.state)) {
 	case ATP_SESSION_JOINING:
 		return ATP_JOINING;
 	case ATP_SESSION_JOINED:
@@ -616,45 +655,60 @@ static u32 atp_sk_state(const struct atp_sock *as)
 	}
 }
 
-/* Context: socket lock. */
+/**
+ * atp_sk_info() - what a socket knows
+ * @sk: socket
+ * @info: (out) filled in
+ *
+ * Who has only the spinlock of a socket that a user owns gets numbers of
+ * different moments: they are read one by one, and no pointer is followed that
+ * changes.
+ *
+ * Context: socket lock, or its spinlock while a user owns it.
+ */
 void atp_sk_info(const struct sock *sk, struct atp_info *info)
 {
 	const struct atp_sock *as = atp_sk(sk);
+	const struct atp_job *job = READ_ONCE(as->job);
 	const struct atp_worker *w = &as->worker;
+	const struct atp_worker_stats *stats = &w->stats;
+	u64 now = ktime_get_ns();
 
 	sock_owned_by_me(sk);
 
 	memset(info, 0, sizeof(*info));
 	info->state = atp_sk_state(as);
-	if (!as->job)
+	if (!job)
 		return;
-	info->job = as->job->params.job;
+	info->job = job->params.job;
 	info->rank = as->rank;
-	info->workers = as->job->params.workers;
-	info->fragment = as->job->params.fragment;
-	info->window = as->job->params.window;
-	info->scale = as->job->params.scale;
-	info->epoch = as->session.epoch;
-	info->reason = as->session.reason;
-	info->ranks = as->session.ranks;
-	if (!as->running)
+	info->workers = job->params.workers;
+	info->fragment = job->params.fragment;
+	info->window = job->params.window;
+	info->scale = job->params.scale;
+	info->epoch = READ_ONCE(as->session.epoch);
+	info->reason = READ_ONCE(as->session.reason);
+	info->ranks = READ_ONCE(as->session.ranks);
+	if (!READ_ONCE(as->running))
 		return;
 	if (info->state == ATP_JOINED)
-		info->ranks = w->waiting;
-	info->una = w->una;
-	info->nxt = w->nxt;
-	info->end = w->end;
-	info->cwnd = atp_cong_window(&w->cong);
-	info->ssthresh = w->cong.ssthresh;
-	info->srtt_us = div_u64(w->rtt.srtt, NSEC_PER_USEC);
-	info->rto_us = div_u64(atp_worker_rto(w, ktime_get_ns()),
+		info->ranks = READ_ONCE(w->waiting);
+	info->una = READ_ONCE(w->una);
+	info->nxt = READ_ONCE(w->nxt);
+	info->end = READ_ONCE(w->end);
+	/* the engine knows nothing of who reads */
+	info->cwnd = data_race(atp_cong_window(&w->cong));
+	info->ssthresh = READ_ONCE(w->cong.ssthresh);
+	info->srtt_us = div_u64(READ_ONCE(w->rtt.srtt), NSEC_PER_USEC);
+	/* likewise */
+	info->rto_us = div_u64(data_race(atp_worker_rto(w, now)),
 			       NSEC_PER_USEC);
-	info->sent = w->stats.sent;
-	info->resent = w->stats.resent;
-	info->fast_retransmits = w->stats.fast_retransmits;
-	info->timeouts = w->stats.timeouts;
-	info->ecn = w->stats.ecn;
-	info->raw = w->stats.raw;
-	info->duplicates = w->stats.duplicates;
-	info->chunks = w->stats.chunks;
+	info->sent = READ_ONCE(stats->sent);
+	info->resent = READ_ONCE(stats->resent);
+	info->fast_retransmits = READ_ONCE(stats->fast_retransmits);
+	info->timeouts = READ_ONCE(stats->timeouts);
+	info->ecn = READ_ONCE(stats->ecn);
+	info->raw = READ_ONCE(stats->raw);
+	info->duplicates = READ_ONCE(stats->duplicates);
+	info->chunks = READ_ONCE(stats->chunks);
 }

@@ -158,7 +158,9 @@ static struct rtable *atp_route4(struct net *net, __be32 src, __be32 dst,
 	return rt;
 }
 
-static struct dst_entry *atp_route6(struct net *net, const struct in6_addr *src,
+static struct dst_entry *atp_route6(struct net *net,
+				    const struct socket *sock6,
+				    const struct in6_addr *src,
 				    const struct in6_addr *dst,
 				    struct dst_cache *cache)
 {
@@ -169,7 +171,6 @@ static struct dst_entry *atp_route6(struct net *net, const struct in6_addr *src,
 		.fl6_sport	= htons(ATP_PORT),
 		.fl6_dport	= htons(ATP_PORT),
 	};
-	struct socket *sock6 = READ_ONCE(atp_pernet(net)->sock6);
 	struct in6_addr saddr;
 	struct dst_entry *de;
 
@@ -196,10 +197,13 @@ static bool atp_fits(const struct dst_entry *de, const struct sk_buff *skb,
 static int atp_xmit4(struct net *net, struct sk_buff *skb, u32 gso_size,
 		     __be32 src, __be32 dst, struct dst_cache *cache)
 {
+	struct socket *sock4 = READ_ONCE(atp_pernet(net)->sock4);
 	struct udphdr *uh;
 	struct rtable *rt;
 	__wsum csum;
 
+	if (!sock4)
+		return -ENOTCONN;
 	rt = atp_route4(net, src, dst, cache);
 	if (IS_ERR(rt))
 		return PTR_ERR(rt);
@@ -219,9 +223,8 @@ static int atp_xmit4(struct net *net, struct sk_buff *skb, u32 gso_size,
 			    CSUM_MANGLED_0;
 	}
 	skb->protocol = htons(ETH_P_IP);
-	iptunnel_xmit(READ_ONCE(atp_pernet(net)->sock4)->sk, rt, skb, src, dst,
-		      IPPROTO_UDP, INET_ECN_ECT_0, ATP_TTL, htons(IP_DF),
-		      false);
+	iptunnel_xmit(sock4->sk, rt, skb, src, dst, IPPROTO_UDP,
+		      INET_ECN_ECT_0, ATP_TTL, htons(IP_DF), false);
 	return 0;
 }
 
@@ -229,12 +232,13 @@ static int atp_xmit6(struct net *net, struct sk_buff *skb, u32 gso_size,
 		     const struct in6_addr *src, const struct in6_addr *dst,
 		     struct dst_cache *cache)
 {
+	struct socket *sock6 = READ_ONCE(atp_pernet(net)->sock6);
 	struct dst_entry *de;
 	struct ipv6hdr *ip6;
 	struct udphdr *uh;
 	__wsum csum;
 
-	de = atp_route6(net, src, dst, cache);
+	de = atp_route6(net, sock6, src, dst, cache);
 	if (IS_ERR(de))
 		return PTR_ERR(de);
 	if (!atp_fits(de, skb, gso_size, sizeof(struct ipv6hdr))) {
@@ -263,7 +267,7 @@ static int atp_xmit6(struct net *net, struct sk_buff *skb, u32 gso_size,
 	ip6->saddr = *src;
 	ip6->daddr = *dst;
 	skb->protocol = htons(ETH_P_IPV6);
-	ip6tunnel_xmit(READ_ONCE(atp_pernet(net)->sock6)->sk, skb, NULL);
+	ip6tunnel_xmit(sock6->sk, skb, NULL);
 	return 0;
 }
 
@@ -324,7 +328,11 @@ int atp_path_mtu(struct net *net, const struct in6_addr *src,
 			return PTR_ERR(rt);
 		de = &rt->dst;
 	} else {
-		de = atp_route6(net, src, dst, NULL);
+		/* the job, and with it the UDP socket, may go just now */
+		rcu_read_lock();
+		de = atp_route6(net, READ_ONCE(atp_pernet(net)->sock6), src,
+				dst, NULL);
+		rcu_read_unlock();
 		if (IS_ERR(de))
 			return PTR_ERR(de);
 	}
