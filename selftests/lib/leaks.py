@@ -22,13 +22,15 @@ PERCPU_SPARE = 128
 # KiB that caches may keep at hand
 SLAB_SPARE = 4096
 # A kernel that tracks references keeps the last ones that were given back: as
-# many in each of the two lists of a namespace, and kmemleak remembers each.
-TRACKED = {"kmalloc-32": 2 * 128, "kmemleak_object": 2 * 128}
+# many in each of the two lists of a namespace.
+TRACKED = {"kmalloc-32": 2 * 128}
 # what the processes of a test and their files fill and empty
 NOT_OURS = ("dentry", "fuse_inode", "ovl_inode", "lsm_inode_cache", "filp",
             "radix_tree_node", "buffer_head", "proc_inode_cache", "lsm_file_cache",
             "vm_area_struct", "vma_lock", "maple_node", "anon_vma",
-            "anon_vma_chain", "vmap_area")
+            "anon_vma_chain", "vmap_area",
+            # one for each object of all the others
+            "kmemleak_object")
 
 
 def slab_objects():

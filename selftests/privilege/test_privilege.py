@@ -6,9 +6,11 @@ Joining is in ../socket/test_join.c, requests that only CAP_NET_ADMIN may send
 in ../socket/test_netlink.py.
 """
 import errno
+import itertools
 import os
 import socket
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "../lib"))
@@ -363,8 +365,12 @@ def users_leave_memory_to_the_host():
     os.write(go[1], b".")
     same(os.waitpid(pid, 0)[1], 0)
 
-    # all is given back when the namespaces are gone
+    # All is given back when the namespaces are gone.  Each attempt takes some
+    # that is given back later, too, so the next leaves more time for that.
+    pauses = itertools.count()
+
     def given_back():
+        time.sleep(next(pauses))
         child(once_more)
         return os.read(count[0], 1)[0] == share
     wait_for(given_back, "given back")
