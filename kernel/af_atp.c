@@ -181,7 +181,7 @@ int atp_sk_join(struct sock *sk, u32 id, u32 rank, bool nonblock)
 		break;
 	case ATP_SESSION_FAILED:
 		/* of a join that nobody has waited for */
-		if (sock->state == SS_CONNECTING && sk->sk_err)
+		if (sock->state == SS_CONNECTING && READ_ONCE(sk->sk_err))
 			break;
 		fallthrough;
 	default:

@@ -4,7 +4,8 @@
  *
  *   mem    pages of all sockets together: no pressure below the first, pressure
  *          from the second on, none above the third, as for TCP
- *   wmem   bytes of a send buffer: least (granted under pressure), default
+ *   wmem   bytes of a send buffer: least (held under pressure whatever the
+ *          share of a socket is), default
  *   rmem   bytes that may wait for a socket that is in use: likewise
  *
  * They are the host's, so only the initial network namespace shows them.

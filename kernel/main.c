@@ -71,6 +71,8 @@ netlink:
 	atp_netlink_unregister();
 pernet:
 	unregister_pernet_subsys(&atp_net_ops);
+	/* of jobs that were added in between */
+	rcu_barrier();
 	return err;
 }
 

@@ -181,8 +181,10 @@ int atp_nl_job_add_doit(struct sk_buff *skb, struct genl_info *info)
 		return err;
 	id = nla_get_u32(info->attrs[ATP_A_JOB_ID]);
 	job = atp_job_alloc(net, id);
-	if (!job)
+	if (!job) {
+		GENL_SET_ERR_MSG(info, "no memory for a job");
 		return -ENOMEM;
+	}
 	err = atp_nl_params(job, info);
 	if (!err)
 		err = atp_job_add(net, job, info->extack);

@@ -141,8 +141,8 @@ static void atp_ps_build_out(struct atp_job *job, const struct atp_ps_out *out)
 	}
 }
 
-/* When others have waited for half the timeout, or U64_MAX; @waiting: whom for.
- * Once per fragment.
+/* When others have waited for half the timeout and nothing was completed for so
+ * long, or U64_MAX; @waiting: whom for.  Once per fragment.
  */
 static u64 atp_ps_stall(struct atp_ps_host *ps, u32 *waiting)
 	__must_hold(&ps->lock)
@@ -154,7 +154,7 @@ static u64 atp_ps_stall(struct atp_ps_host *ps, u32 *waiting)
 	*waiting = atp_ps_waiting(&ps->engine, &since);
 	if (!*waiting || ps->stalled == ps->engine.frontier + 1)
 		return U64_MAX;
-	return since + ps->engine.params.timeout / 2;
+	return max(since, ps->engine.progress) + ps->engine.params.timeout / 2;
 }
 
 static void atp_ps_arm(struct atp_ps_host *ps)

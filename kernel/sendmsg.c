@@ -9,6 +9,7 @@
  */
 #include <linux/mm.h>
 #include <linux/uio.h>
+#include <net_proto_memory.h>
 #include "atp.h"
 
 /* What a chunk costs the socket. */
@@ -36,13 +37,14 @@ bool atp_sk_writeable(const struct sock *sk)
 }
 
 /* There is more room, or another send buffer: wake who waits for that.  Each
- * looks whether it is enough and says again that it waits.  Context: socket
- * lock.
+ * looks whether it is enough and says again that it waits; a signal comes once,
+ * when it is enough for what was refused last.  Context: socket lock.
  */
 void atp_write_space(struct sock *sk)
 {
 	struct atp_sock *as = atp_sk(sk);
 	struct socket_wq *wq;
+	bool enough;
 
 	sock_owned_by_me(sk);
 
@@ -50,12 +52,14 @@ void atp_write_space(struct sock *sk)
 	smp_mb();
 	if (!READ_ONCE(as->nospace))
 		return;
-	WRITE_ONCE(as->nospace, false);
+	enough = atp_sk_writeable(sk);
+	if (enough)
+		WRITE_ONCE(as->nospace, false);
 	rcu_read_lock();
 	wq = rcu_dereference(sk->sk_wq);
 	if (skwq_has_sleeper(wq))
 		wake_up_interruptible_poll(&wq->wait, EPOLLOUT | EPOLLWRNORM);
-	if (atp_sk_writeable(sk))
+	if (enough)
 		sk_wake_async(sk, SOCK_WAKE_SPACE, POLL_OUT);
 	rcu_read_unlock();
 }
@@ -171,6 +175,24 @@ static int atp_push_error(struct sock *sk)
 	return err;
 }
 
+/* When memory is short, each socket may hold as much as any other could hold,
+ * too, and the least that it is promised.  The kernel would ask this only of a
+ * socket with packets on their way, which do not tell what it holds.  Context:
+ * socket lock.
+ */
+static bool atp_sk_has_share(struct sock *sk, u32 cost)
+{
+	u32 held = sk->sk_wmem_queued + cost;
+
+	sock_owned_by_me(sk);
+
+	if (!sk_under_memory_pressure(sk) || held <= READ_ONCE(atp_wmem[0]))
+		return true;
+	return sk_prot_mem_limits(sk, 2) >
+	       percpu_counter_sum_positive(sk->sk_prot->sockets_allocated) *
+	       sk_mem_pages(held);
+}
+
 /* Wait for room and charge the socket.  Return: 0 or a negative errno; @run and
  * @dtype are what the chunk is for.
  */
@@ -199,7 +221,7 @@ static int atp_push_begin(struct sock *sk, u32 cost, bool nonblock, u32 *run,
 	}
 	WRITE_ONCE(as->wanted, 0);
 	err = -ENOBUFS;
-	if (!sk_wmem_schedule(sk, cost))
+	if (!atp_sk_has_share(sk, cost) || !sk_wmem_schedule(sk, cost))
 		goto out;
 	sk_wmem_queued_add(sk, cost);
 	sk_mem_charge(sk, cost);

@@ -9,7 +9,9 @@
 #include "atp.h"
 #include "trace.h"
 
-/* Count, trace and free a packet that is of no use. */
+/* Count, trace and free a packet that is of no use; NULL: a copy of one that
+ * there was no memory for.
+ */
 void atp_drop(struct net *net, struct atp_job *job, struct sk_buff *skb,
 	      enum atp_drop reason)
 {
@@ -95,8 +97,7 @@ static void atp_to_workers(struct atp_job *job, struct sk_buff *skb, u32 at_dst)
 			if (copy)
 				atp_sk_rcv(last, copy);
 			else
-				atp_count(job->net, job,
-					  atp_mib_drop(ATP_DROP_NOMEM), 1);
+				atp_drop(job->net, job, NULL, ATP_DROP_NOMEM);
 		}
 		last = sk;
 	}
@@ -118,11 +119,9 @@ static int atp_udp_rcv(struct sock *usk, struct sk_buff *skb)
 	bool ce;
 
 	atp_count(net, NULL, ATP_MIB_IN_PACKETS, 1);
-	if (skb_linearize(skb)) {
-		atp_drop(net, NULL, skb, ATP_DROP_NOMEM);
-		return 0;
-	}
 	reason = atp_check_below(skb);
+	if (!reason && skb_linearize(skb))
+		reason = ATP_DROP_NOMEM;
 	if (reason) {
 		atp_drop(net, NULL, skb, reason);
 		return 0;

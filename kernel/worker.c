@@ -447,7 +447,7 @@ static int atp_sk_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 	sock_owned_by_me(sk);
 
 	if (as->dead) {
-		kfree_skb(skb);
+		atp_drop(sock_net(sk), as->job, skb, ATP_DROP_STATE);
 		return 0;
 	}
 	before = as->session.state;

@@ -93,6 +93,39 @@ def never_more_than_all_sockets_may_have():
 
 
 @test
+def none_takes_all_when_memory_is_short():
+    """One that pushes as much as it can leaves their shares to those that hold
+    nothing yet."""
+    load()
+    limit = proc_protocols()[1] + 8192
+    part = bytes(1 << 18)
+    with pages(1, 1, limit):
+        new_net()
+        _, pairs = jobs(12)
+        greedy = pairs[0][0]
+        greedy.setblocking(False)
+        pushed = 0
+        while True:
+            try:
+                greedy.send(part)
+                pushed += 1
+            except OSError as e:
+                same(errno.errorcode[e.errno], "ENOBUFS")
+                break
+        same(pushed > 0, True)
+        for pair in pairs:
+            for s in pair:
+                if s is not greedy:
+                    s.send(part)
+        for pair in pairs:
+            for s in pair:
+                same(s.recv(len(part)), part)
+        for _ in range(pushed - 1):
+            pairs[0][1].send(part)
+            same(pairs[0][1].recv(len(part)), part)
+
+
+@test
 def no_rank_without_memory_for_its_window():
     load()
     held = []

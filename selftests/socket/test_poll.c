@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What poll() and epoll say, by level and by edge. */
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include "host.h"
@@ -139,6 +140,49 @@ TEST(edge_of_enough_room)
 		pull(fds[0], bytes, sizeof(bytes));
 	}
 	EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLOUT);
+	EXPECT_EQ(send(fds[0], large, sizeof(large), MSG_DONTWAIT),
+		  sizeof(large));
+}
+
+/* Does a signal come that says so?  Others before it are taken as well. */
+static bool signalled(const sigset_t *set, int code)
+{
+	struct timespec limit = { .tv_sec = LIMIT_MS / 1000 };
+	siginfo_t info;
+
+	while (sigtimedwait(set, &info, &limit) > 0) {
+		if (info.si_code == code)
+			return true;
+	}
+	return false;
+}
+
+/* Nobody asks again in between: there is one signal, when it is enough. */
+TEST(signal_of_enough_room)
+{
+	static char large[60000], bytes[8192];
+	sigset_t set;
+	int fds[2], n, i;
+
+	host_net();
+	job_add(2, "");
+	join_all(fds, 2);
+	set_sndbuf(fds[0], 32768);
+	n = fill(fds[0], bytes, sizeof(bytes));
+	sigemptyset(&set);
+	sigaddset(&set, SIGRTMIN);
+	ASSERT_EQ(sigprocmask(SIG_BLOCK, &set, NULL), 0);
+	ASSERT_EQ(fcntl(fds[0], F_SETOWN, getpid()), 0);
+	ASSERT_EQ(fcntl(fds[0], F_SETSIG, SIGRTMIN), 0);
+	ASSERT_EQ(fcntl(fds[0], F_SETFL, O_ASYNC), 0);
+	EXPECT_ERRNO(send(fds[0], large, sizeof(large), MSG_DONTWAIT), EAGAIN);
+	for (i = 0; i < n; i++)
+		push(fds[1], bytes, sizeof(bytes));
+	for (i = 0; i < n; i++) {
+		pull(fds[1], bytes, sizeof(bytes));
+		pull(fds[0], bytes, sizeof(bytes));
+	}
+	EXPECT_TRUE(signalled(&set, POLL_OUT));
 	EXPECT_EQ(send(fds[0], large, sizeof(large), MSG_DONTWAIT),
 		  sizeof(large));
 }
