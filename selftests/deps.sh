@@ -33,7 +33,8 @@ packages=(
 # The checks.
 if [ "$what" = check ]; then
 	packages+=(bpftrace git openmpi-bin libclang-rt-14-dev liburing-dev mandoc perl
-		python3-scapy python3-torch shellcheck sparse tshark yamllint)
+		python3-scapy python3-torch shellcheck sparse tshark
+		xdp-tools yamllint)
 fi
 # Debian packages.
 if [ "$what" = check ] || [ "$what" = deb ]; then

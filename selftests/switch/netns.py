@@ -2,80 +2,17 @@
 # SPDX-License-Identifier: GPL-2.0
 """The switch with real packets: namespaces, veth, native mode."""
 
-import itertools
 import os
 import socket
 import sys
 import threading
-import traceback
 
 from rack import (ACK, COLLISION, ECN, MCAST, PORT, RAW, RESEND, SWITCHED,
-                  TOOL, counters, down, ns, packet, receive, sh, shown,
-                  silent, split_port, switch, udp, up, within)
-
-JOB = 7
-WORKERS = ['10.9.0.%d' % i for i in (1, 2, 3, 4)]
-PS = '10.9.0.5'
-ADD = 'job add %d ps %s ' + ' '.join('worker ' + w for w in WORKERS)
-numbers = itertools.count(1)
-sockets = {}
-
-
-def want(condition, text):
-    if not condition:
-        raise AssertionError(text)
-
-
-def equal(got, wanted, text):
-    if got != wanted:
-        raise AssertionError('%s: %r, not %r' % (text, got, wanted))
-
-
-def hosts(v6=False):
-    """Sockets of four workers (0 to 3) and the PS (4), kept"""
-    key = 'v6' if v6 else 'v4'
-    if key not in sockets:
-        form = 'fd09::%x' if v6 else '10.9.0.%d'
-        sockets[key] = [udp(i, form % i) for i in range(1, 6)]
-    return sockets[key]
-
-
-def values(rank, lanes):
-    return [(rank + 1) * 1000003 * (1 if i & 1 else -1) + i
-            for i in range(lanes)]
-
-
-def total(ranks, lanes):
-    return [sum(column) for column in
-            zip(*[values(rank, lanes) for rank in ranks])]
-
-
-def push(socks, seq, ranks, lanes, to, flags=0, job=JOB):
-    for rank in ranks:
-        socks[rank].sendto(packet(flags, job, seq, 1 << rank,
-                                  values(rank, lanes)), (to, PORT))
-
-
-def round_trip(socks, to, first, lanes, job=JOB):
-    """A fragment up and its parameter packet down"""
-    seq = next(numbers)
-    push(socks, seq, range(4), lanes, to, job=job)
-    got = receive(socks[4])
-    equal(got.lanes, total(range(4), lanes), 'sum')
-    equal(got.bitmap, 15, 'bitmap')
-    want(got.flags & SWITCHED, 'SWITCHED is not set')
-    equal(got.cap, 64, 'cwndCap')
-    want(silent(socks[4], 0.02), 'more than one packet for the PS')
-    socks[4].sendto(packet(ACK | MCAST, job, seq, 0, got.lanes),
-                    (first, PORT))
-    for rank in range(4):
-        down_ = receive(socks[rank])
-        equal(down_.lanes, got.lanes, 'parameters of rank %d' % rank)
-        equal(down_.seq, seq, 'sequence number')
-        want(not down_.flags & MCAST, 'MCAST is still set')
-        want(silent(socks[rank], 0.02), 'two copies for rank %d' % rank)
-    return got
-
+                  TOOL, counters, ns, packet, receive, shown,
+                  silent, split_port, switch, udp, within)
+from traffic import (ADD, JOB, PS, WORKERS, equal, hosts, loses_nothing,
+                     numbers, push, round_trip, run, sockets, total, values,
+                     want)
 
 def test_check():
     ports = ' '.join('dev p%d' % i for i in range(1, 6))
@@ -273,26 +210,7 @@ def test_upgrade_keeps_sums():
 
 
 def test_upgrades_lose_nothing():
-    """Fragments without any resend while the program is replaced"""
-    running = True
-    failed = []
-
-    def traffic():
-        try:
-            while running:
-                round_trip(hosts(), PS, WORKERS[0], 62)
-        except (AssertionError, OSError) as err:
-            failed.append(err)
-
-    thread = threading.Thread(target=traffic)
-    thread.start()
-    before = counters(JOB)['completed']
-    for _ in range(10):
-        switch('attach dev p1')
-    running = False
-    thread.join()
-    want(not failed, str(failed))
-    want(counters(JOB)['completed'] > before, 'no traffic')
+    loses_nothing(TOOL + ' switch attach dev p1')
 
 
 def test_congestion_marks():
@@ -421,28 +339,8 @@ def test_generic_only_if_asked():
 
 
 def main():
-    tests = [(name, fn) for name, fn in globals().items()
-             if name.startswith('test_')]
-    print('TAP version 13\n1..%d' % len(tests))
-    failed = 0
-    try:
-        up()
-        for number, (name, test) in enumerate(tests, 1):
-            try:
-                test()
-                print('ok %d %s' % (number, name))
-            except Exception:       # pylint: disable=broad-except
-                failed += 1
-                for line in traceback.format_exc().splitlines():
-                    print('# ' + line)
-                print('not ok %d %s' % (number, name))
-                if test is test_attach_native:
-                    print('Bail out! The rest needs it')
-                    break
-            sys.stdout.flush()
-    finally:
-        down()
-    return 1 if failed else 0
+    return run([(name, fn) for name, fn in globals().items()
+                if name.startswith('test_')], vital=test_attach_native)
 
 
 if __name__ == '__main__':

@@ -59,7 +59,7 @@ _atp_words() {
 	stats/show) echo job ;;
 	stats/prometheus) [[ $last = file ]] || echo file ;;
 	switch/) echo attach detach job port refresh show check help ;;
-	switch/attach) echo dev aggregators payload timeout generic ;;
+	switch/attach) echo dev aggregators payload timeout generic dispatcher ;;
 	switch/detach | switch/port | switch/check) echo dev ;;
 	esac
 }

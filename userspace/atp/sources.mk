@@ -10,6 +10,6 @@ ATP_SRCS := atp.c job.c job_add.c job_show.c job_stall.c sock.c stats.c \
 	    top_rate.c top_text.c top_json.c top_screen.c monitor.c switch.c \
 	    fetch.c reply.c print.c addr.c units.c nl.c \
 	    nlerror.c nlparse.c netlink_gen.c check.c perf.c $(ATP_LOOK)
-ATP_LIBS := -lbpf -lelf -lz -lmnl -lncurses -ltinfo -lm
+ATP_LIBS := -lxdp -lbpf -lelf -lz -lmnl -lncurses -ltinfo -lm
 ATP_MAN	 := atp.8 atp-job.8 atp-sock.8 atp-stats.8 atp-top.8 \
 	    atp-monitor.8 atp-check.8 atp-perf.8

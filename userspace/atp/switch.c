@@ -15,6 +15,7 @@ static void usage(FILE *to)
 	fprintf(to,
 		"Usage: atp switch attach dev IF [ dev IF ]... [ aggregators N ]\n"
 		"                  [ payload BYTES ] [ timeout MS ] [ generic ]\n"
+		"                  [ dispatcher ]\n"
 		"       atp switch detach [ dev IF ]...\n"
 		"       atp switch job add ID ps HOST worker HOST [ worker HOST ]...\n"
 		"                  [ quota N ]\n"
@@ -190,6 +191,8 @@ static int attach(struct args *a)
 				return 1;
 		} else if (eat(a, "generic")) {
 			opt.generic = true;
+		} else if (eat(a, "dispatcher")) {
+			opt.dispatcher = true;
 		} else {
 			return bad("what is", peek(a));
 		}

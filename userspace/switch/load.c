@@ -190,6 +190,8 @@ static int settle_running(struct sw_switch *sw, const struct sw_options *opt)
 			       sw->settings.payload);
 	if (opt->generic && !sw->settings.generic)
 		return sw_fail("the running switch is attached in native mode: atp switch detach first");
+	if (opt->dispatcher && !sw->settings.dispatcher)
+		return sw_fail("the running switch has its ports for itself: atp switch detach first");
 	if (opt->timeout)
 		sw->settings.timeout = opt->timeout * 1000000ULL;
 	return 0;
@@ -203,6 +205,7 @@ static int settle_new(struct sw_switch *sw, const struct sw_options *opt)
 	set->aggregators = opt->aggregators ?: SW_AGGREGATORS_DEFAULT;
 	set->payload = opt->payload ?: ATP_FRAGMENT_MAX;
 	set->generic = opt->generic;
+	set->dispatcher = opt->dispatcher;
 	set->timeout = (opt->timeout ?: SW_TIMEOUT_DEFAULT) * 1000000ULL;
 	if (set->aggregators > SW_AGGREGATORS_MAX)
 		return sw_fail("at most %u aggregators", SW_AGGREGATORS_MAX);
@@ -229,7 +232,7 @@ static int set_constants(struct bpf_object *obj,
 }
 
 /* libbpf 1.1 cannot compare devmaps and so cannot reuse them by name */
-static int prepare_maps(struct bpf_object *obj, struct sw_switch *sw,
+static int prepare_maps(struct bpf_object *obj, const struct sw_switch *sw,
 			bool running)
 {
 	struct bpf_map *map;
@@ -322,23 +325,58 @@ static uint64_t to_ticks(uint64_t ns)
 	return (ns + tick.tv_nsec - 1) / tick.tv_nsec;
 }
 
-static int load_object(struct sw_switch *sw, bool running)
+/* Not loaded yet: with @sw's settings, and with its maps if it is @running */
+static struct bpf_object *open_object(const struct sw_switch *sw, bool running)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, open_opts,
 		    .object_name = "atp_switch");
+	struct bpf_object *obj;
+
+	obj = bpf_object__open_mem(sw_object, sw_object_end - sw_object,
+				   &open_opts);
+	if (!obj) {
+		sw_fail("cannot read the object file: %s", strerror(errno));
+		return NULL;
+	}
+	if (set_constants(obj, &sw->settings) ||
+	    prepare_maps(obj, sw, running)) {
+		bpf_object__close(obj);
+		return NULL;
+	}
+	return obj;
+}
+
+/**
+ * sw_object_open() - a program of the switch for somebody else to load
+ * @sw: the switch, whose maps the program uses
+ * @name: of the program
+ *
+ * Return: the object, in which no other program will be loaded, or NULL
+ */
+struct bpf_object *sw_object_open(const struct sw_switch *sw, const char *name)
+{
+	struct bpf_object *obj = open_object(sw, true);
+	struct bpf_program *prog;
+
+	if (!obj)
+		return NULL;
+	bpf_object__for_each_program(prog, obj) {
+		if (strcmp(bpf_program__name(prog), name))
+			bpf_program__set_autoload(prog, false);
+	}
+	return obj;
+}
+
+static int load_object(struct sw_switch *sw, bool running)
+{
 	uint32_t zero = 0;
 	struct bpf_object *obj;
 	int err = -1;
 
-	obj = bpf_object__open_mem(sw_object, sw_object_end - sw_object,
-				   &open_opts);
-	if (!obj)
-		return sw_fail("cannot read the object file: %s",
-			       strerror(errno));
 	sw->settings.ticks = to_ticks(sw->settings.timeout);
-	if (set_constants(obj, &sw->settings) ||
-	    prepare_maps(obj, sw, running))
-		goto out;
+	obj = open_object(sw, running);
+	if (!obj)
+		return -1;
 	if (bpf_object__load(obj)) {
 		explain_load(errno);
 		goto out;

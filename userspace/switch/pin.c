@@ -186,39 +186,28 @@ int sw_pin_remove(const char *dir)
 	return rmdir(dir);
 }
 
-/* A link whose interface is gone, like its whole namespace perhaps, has no
- * ifindex.  A directory without a live link is of no use to anybody.
+/* The kernel forgets a port whose interface is gone, like its whole namespace
+ * perhaps.  A switch that has none and that nobody changes is of no use.
  */
 static bool is_dead(const char *dir)
 {
-	bool dead = false, live = false;
-	struct dirent *entry;
-	DIR *d = opendir(dir);
+	int lock, map, err = 0;
+	char path[1024];
+	uint32_t port;
 
-	if (!d)
+	lock = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (lock < 0)
 		return false;
-	while ((entry = readdir(d)) && !live) {
-		struct bpf_link_info info = {};
-		uint32_t len = sizeof(info);
-		char path[1024];
-		int fd;
-
-		if (strncmp(entry->d_name, "link-", 5))
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
-		fd = bpf_obj_get(path);
-		if (fd < 0)
-			continue;
-		if (!bpf_obj_get_info_by_fd(fd, &info, &len)) {
-			if (info.xdp.ifindex)
-				live = true;
-			else
-				dead = true;
+	snprintf(path, sizeof(path), "%s/%s", dir, sw_map_names[SW_MAP_PORTS]);
+	if (!flock(lock, LOCK_EX | LOCK_NB)) {
+		map = bpf_obj_get(path);
+		if (map >= 0) {
+			err = bpf_map_get_next_key(map, NULL, &port);
+			close(map);
 		}
-		close(fd);
 	}
-	closedir(d);
-	return dead && !live;
+	close(lock);
+	return err;
 }
 
 /* Remove what namespaces that are gone have left behind */

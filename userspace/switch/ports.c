@@ -121,6 +121,9 @@ static void link_path(const struct sw_switch *sw, uint32_t ifindex,
 
 static int explain_attach(const struct sw_link *link, bool generic, int err)
 {
+	if (link->xdp && sw_dispatcher_there(link->ifindex))
+		return sw_fail("%s has other XDP programs by libxdp's dispatcher (id %u): say dispatcher to work beside them",
+			       link->name, link->xdp);
 	if (link->xdp)
 		return sw_fail("%s has another XDP program (id %u): ip link set %s xdp off, or detach it where it was attached",
 			       link->name, link->xdp, link->name);
@@ -134,15 +137,18 @@ static int explain_attach(const struct sw_link *link, bool generic, int err)
 	return sw_fail("cannot attach to %s: %s", link->name, strerror(err));
 }
 
-static int attach_link(const struct sw_switch *sw, const struct sw_link *link,
-		       int prog)
+/* By a link of the kernel's, which nobody else can replace */
+static int attach_link(const struct sw_switch *sw, const struct sw_link *link)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts,
 		    .flags = sw->settings.generic ? XDP_FLAGS_SKB_MODE :
 						    XDP_FLAGS_DRV_MODE);
+	int prog, fd, err = 0;
 	char path[512];
-	int fd, err = 0;
 
+	prog = sw_program(sw, "atp_ingress");
+	if (prog < 0)
+		return -1;
 	link_path(sw, link->ifindex, path, sizeof(path));
 	fd = bpf_obj_get(path);
 	if (fd >= 0) {
@@ -152,11 +158,10 @@ static int attach_link(const struct sw_switch *sw, const struct sw_link *link,
 		if (!bpf_obj_get_info_by_fd(fd, &info, &len) &&
 		    info.xdp.ifindex == link->ifindex) {
 			err = bpf_link_update(fd, prog, NULL);
-			close(fd);
 			if (err)
-				return sw_fail("cannot upgrade %s: %s",
-					       link->name, strerror(errno));
-			return 0;
+				sw_fail("cannot upgrade %s: %s", link->name,
+					strerror(errno));
+			goto out;
 		}
 		/* an interface that is gone, its index was given again */
 		close(fd);
@@ -164,10 +169,13 @@ static int attach_link(const struct sw_switch *sw, const struct sw_link *link,
 	}
 	fd = bpf_link_create(prog, link->ifindex, BPF_XDP, &opts);
 	if (fd < 0)
-		return explain_attach(link, sw->settings.generic, errno);
-	if (bpf_obj_pin(fd, path))
+		err = explain_attach(link, sw->settings.generic, errno);
+	else if (bpf_obj_pin(fd, path))
 		err = sw_fail("cannot pin %s: %s", path, strerror(errno));
-	close(fd);
+out:
+	if (fd >= 0)
+		close(fd);
+	close(prog);
 	return err;
 }
 
@@ -180,8 +188,8 @@ int sw_port_attach(struct sw_switch *sw, uint32_t ifindex)
 {
 	struct sw_port port = { .mark = SW_MARK_DEFAULT };
 	struct sw_link link;
-	int prog, err;
 	bool was;
+	int err;
 
 	if (sw_rtnl_link(ifindex, &link))
 		return -1;
@@ -193,11 +201,8 @@ int sw_port_attach(struct sw_switch *sw, uint32_t ifindex)
 		set_rate(&port, link_rate(link.name));
 	if (describe(&link, &port) || write_port(sw, ifindex, &port))
 		return -1;
-	prog = sw_program(sw, "atp_ingress");
-	if (prog < 0)
-		return -1;
-	err = attach_link(sw, &link, prog);
-	close(prog);
+	err = sw->settings.dispatcher ? sw_dispatcher_attach(sw, &link) :
+					attach_link(sw, &link);
 	if (!err)
 		err = write_devmap(sw, ifindex);
 	if (err && !was)
@@ -213,18 +218,22 @@ int sw_port_attach(struct sw_switch *sw, uint32_t ifindex)
 int sw_port_detach(struct sw_switch *sw, uint32_t ifindex)
 {
 	char path[512];
-	int fd;
+	int fd, err = 0;
 
-	link_path(sw, ifindex, path, sizeof(path));
-	fd = bpf_obj_get(path);
-	if (fd >= 0) {
-		bpf_link_detach(fd);
-		close(fd);
+	if (sw->settings.dispatcher) {
+		err = sw_dispatcher_detach(sw, ifindex);
+	} else {
+		link_path(sw, ifindex, path, sizeof(path));
+		fd = bpf_obj_get(path);
+		if (fd >= 0) {
+			bpf_link_detach(fd);
+			close(fd);
+		}
+		unlink(path);
 	}
-	unlink(path);
 	bpf_map_delete_elem(sw->map[SW_MAP_PORTS], &ifindex);
 	bpf_map_delete_elem(sw->map[SW_MAP_PORT_INFO], &ifindex);
-	return 0;
+	return err;
 }
 
 /**

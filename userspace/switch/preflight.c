@@ -263,6 +263,9 @@ static void check_dev(const struct check *c, uint32_t ifindex)
 	if (ours) {
 		tell(c, link.name, false, "is a port of the running switch",
 		     NULL);
+	} else if (link.xdp && sw_dispatcher_there(ifindex)) {
+		tell(c, link.name, true, "other XDP programs",
+		     "libxdp's dispatcher calls them: attach with the word dispatcher");
 	} else if (link.xdp) {
 		snprintf(hint, sizeof(hint),
 			 "id %u is there: ip link set %s xdp off", link.xdp,

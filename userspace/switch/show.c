@@ -223,10 +223,11 @@ static void print_switch(struct sw_switch *sw, FILE *out,
 	const uint64_t *o = (const uint64_t *)others;
 	uint32_t ifindex = 0, i;
 
-	fprintf(out, "switch: aggregators %u payload %u timeout %llu %s occupied %u\n",
+	fprintf(out, "switch: aggregators %u payload %u timeout %llu %s%s occupied %u\n",
 		sw->settings.aggregators, sw->settings.payload,
 		(unsigned long long)sw->settings.timeout / 1000000,
-		sw->settings.generic ? "generic" : "native", sw_occupied(sw));
+		sw->settings.generic ? "generic" : "native",
+		sw->settings.dispatcher ? " dispatcher" : "", sw_occupied(sw));
 	while (!sw_port_next(sw, &ifindex)) {
 		struct sw_port port;
 		char dev[IFNAMSIZ];
@@ -258,6 +259,7 @@ static void json_switch(struct sw_switch *sw, struct sw_json *j,
 	sw_json_number(j, "payload", sw->settings.payload);
 	sw_json_number(j, "timeout", sw->settings.timeout / 1000000);
 	sw_json_text(j, "mode", sw->settings.generic ? "generic" : "native");
+	sw_json_bool(j, "dispatcher", sw->settings.dispatcher);
 	sw_json_number(j, "occupied", sw_occupied(sw));
 	sw_json_open(j, "ports", '[');
 	while (!sw_port_next(sw, &ifindex)) {

@@ -62,12 +62,14 @@ struct sw_switch {
  * @payload: bytes of payload that one holds
  * @timeout: milliseconds
  * @generic: do without native mode
+ * @dispatcher: share the ports with other XDP programs
  */
 struct sw_options {
 	uint32_t aggregators;
 	uint32_t payload;
 	uint32_t timeout;
 	bool	generic;
+	bool	dispatcher;
 };
 
 /**
@@ -105,6 +107,8 @@ int sw_open(struct sw_switch *sw);
 bool sw_running(void);
 void sw_close(struct sw_switch *sw);
 int sw_program(const struct sw_switch *sw, const char *name);
+struct bpf_object *sw_object_open(const struct sw_switch *sw,
+				  const char *name);
 struct sw_agg *sw_agg_get(struct sw_switch *sw, uint32_t index);
 struct sw_state *sw_state_get(struct sw_switch *sw, uint32_t slot);
 void sw_flush(struct sw_switch *sw, uint32_t slot);
@@ -120,6 +124,13 @@ int sw_port_next(const struct sw_switch *sw, uint32_t *ifindex);
 int sw_port_refresh(struct sw_switch *sw);
 int sw_port_upgrade(struct sw_switch *sw);
 int sw_port_detach_all(struct sw_switch *sw);
+
+/* dispatcher.c */
+struct sw_link;
+int sw_dispatcher_attach(const struct sw_switch *sw,
+			 const struct sw_link *link);
+int sw_dispatcher_detach(const struct sw_switch *sw, uint32_t ifindex);
+bool sw_dispatcher_there(uint32_t ifindex);
 
 /* jobs.c */
 int sw_job_add(struct sw_switch *sw, uint32_t id, const struct sw_where *ps,

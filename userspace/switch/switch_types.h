@@ -10,7 +10,7 @@
 #include <linux/types.h>
 #include <linux/atp_packet.h>
 
-#define SW_LAYOUT		2
+#define SW_LAYOUT		3
 
 /* Job slots of a switch.  Slot zero counts what belongs to no job. */
 #define SW_SLOTS		256
@@ -176,6 +176,7 @@ struct sw_port {
  * @aggregators: their number
  * @payload: most bytes of payload that one holds
  * @generic: attached in generic mode
+ * @dispatcher: attached by libxdp's dispatcher, beside other programs
  * @timeout: nanoseconds after which an aggregator counts as abandoned
  * @ticks: the same in ticks of the kernel, rounded up
  */
@@ -183,7 +184,8 @@ struct sw_settings {
 	__u32	layout;
 	__u32	aggregators;
 	__u32	payload;
-	__u32	generic;
+	__u16	generic;
+	__u16	dispatcher;
 	__u64	timeout;
 	__u64	ticks;
 };

@@ -1,0 +1,77 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""The switch beside another XDP program, which xdp-loader has put there.
+
+xdp-loader falls back to its program alone where a kernel takes no extensions
+of programs; the kernels that this is for do."""
+
+import json
+import os
+import sys
+
+from rack import TOOL, receive, sh, shown, switch, within
+from traffic import (ADD, JOB, PS, WORKERS, equal, hosts, loses_nothing,
+                     numbers, push, round_trip, run, want)
+
+OTHER = os.path.join(os.path.dirname(TOOL), 'pass.bpf.o')
+LOAD_OTHER = 'xdp-loader load -m native -s xdp %s ' + OTHER
+# one of the programs at an interface
+UNLOAD_OTHER = """sh -c 'xdp-loader unload %s --id $(xdp-loader status %s |
+    awk "\\$3 == \\"pass\\" { print \\$4 }")'"""
+
+
+def seen_by_other():
+    maps = json.loads(sh('bpftool -j map dump name passed').stdout)
+    return maps[0]['formatted']['value']
+
+
+def test_dispatcher_is_named():
+    within('s', LOAD_OTHER % 'p2')
+    for words in ('attach', 'check'):
+        done = switch(words + ' dev p2', check=False)
+        want(done.returncode and 'dispatcher' in done.stdout, done.stdout)
+
+
+def test_beside_another_program():
+    """It sees the packets first, then we do"""
+    switch('attach dispatcher aggregators 64 ' +
+           ' '.join('dev p%d' % i for i in range(1, 6)))
+    want(shown()['dispatcher'], 'no dispatcher')
+    switch(ADD % (JOB, PS))
+    before = seen_by_other()
+    for _ in range(3):
+        round_trip(hosts(), PS, WORKERS[0], 350)
+    want(seen_by_other() >= before + 3, 'it has not seen our packets')
+    want('atp_ingress' in within('s', 'xdp-loader status p2').stdout, 'p2')
+
+
+def test_upgrades_beside_it_lose_nothing():
+    loses_nothing(TOOL + ' switch attach dev p1', times=2)
+    status = within('s', 'xdp-loader status').stdout
+    equal(status.count('atp_ingress'), 5, status)
+
+
+def test_others_come_and_go():
+    loses_nothing(LOAD_OTHER % 'p5', UNLOAD_OTHER % ('p5', 'p5'), times=2)
+
+
+def test_it_stays_when_we_go():
+    switch('detach')
+    status = within('s', 'xdp-loader status').stdout
+    want('atp_ingress' not in status and 'pass' in status, status)
+    before = seen_by_other()
+    socks, seq = hosts(), next(numbers)
+    push(socks, seq, [1, 2], 62, PS)
+    equal(sorted(receive(socks[4]).bitmap for _ in range(2)), [2, 4],
+          'bitmaps')
+    want(seen_by_other() > before, 'it does not see packets any more')
+    within('s', 'xdp-loader unload p2 --all')
+
+
+def main():
+    return run([(name, fn) for name, fn in globals().items()
+                if name.startswith('test_')], vital=test_dispatcher_is_named)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

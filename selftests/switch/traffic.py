@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What workers and a PS send through the switch, and tests one after another."""
+
+import itertools
+import sys
+import threading
+import traceback
+
+from rack import (ACK, MCAST, PORT, SWITCHED, counters, down, packet, receive,
+                  silent, udp, up, within)
+
+JOB = 7
+WORKERS = ['10.9.0.%d' % i for i in (1, 2, 3, 4)]
+PS = '10.9.0.5'
+ADD = 'job add %d ps %s ' + ' '.join('worker ' + w for w in WORKERS)
+numbers = itertools.count(1)
+sockets = {}
+
+
+def want(condition, text):
+    if not condition:
+        raise AssertionError(text)
+
+
+def equal(got, wanted, text):
+    if got != wanted:
+        raise AssertionError('%s: %r, not %r' % (text, got, wanted))
+
+
+def hosts(v6=False):
+    """Sockets of four workers (0 to 3) and the PS (4), kept"""
+    key = 'v6' if v6 else 'v4'
+    if key not in sockets:
+        form = 'fd09::%x' if v6 else '10.9.0.%d'
+        sockets[key] = [udp(i, form % i) for i in range(1, 6)]
+    return sockets[key]
+
+
+def values(rank, lanes):
+    return [(rank + 1) * 1000003 * (1 if i & 1 else -1) + i
+            for i in range(lanes)]
+
+
+def total(ranks, lanes):
+    return [sum(column) for column in
+            zip(*[values(rank, lanes) for rank in ranks])]
+
+
+def push(socks, seq, ranks, lanes, to, flags=0, job=JOB):
+    for rank in ranks:
+        socks[rank].sendto(packet(flags, job, seq, 1 << rank,
+                                  values(rank, lanes)), (to, PORT))
+
+
+def round_trip(socks, to, first, lanes, job=JOB):
+    """A fragment up and its parameter packet down"""
+    seq = next(numbers)
+    push(socks, seq, range(4), lanes, to, job=job)
+    got = receive(socks[4])
+    equal(got.lanes, total(range(4), lanes), 'sum')
+    equal(got.bitmap, 15, 'bitmap')
+    want(got.flags & SWITCHED, 'SWITCHED is not set')
+    equal(got.cap, 64, 'cwndCap')
+    want(silent(socks[4], 0.02), 'more than one packet for the PS')
+    socks[4].sendto(packet(ACK | MCAST, job, seq, 0, got.lanes),
+                    (first, PORT))
+    for rank in range(4):
+        down_ = receive(socks[rank])
+        equal(down_.lanes, got.lanes, 'parameters of rank %d' % rank)
+        equal(down_.seq, seq, 'sequence number')
+        want(not down_.flags & MCAST, 'MCAST is still set')
+        want(silent(socks[rank], 0.02), 'two copies for rank %d' % rank)
+    return got
+
+
+def loses_nothing(*commands, times=5):
+    """Fragments without any resend while something is done, time and again"""
+    running = True
+    failed = []
+
+    def traffic():
+        try:
+            while running:
+                round_trip(hosts(), PS, WORKERS[0], 62)
+        except (AssertionError, OSError) as err:
+            failed.append(err)
+
+    thread = threading.Thread(target=traffic)
+    thread.start()
+    before = counters(JOB)['completed']
+    try:
+        for _ in range(times):
+            for command in commands:
+                within('s', command)
+    finally:
+        running = False
+        thread.join()
+    want(not failed, str(failed))
+    want(counters(JOB)['completed'] > before, 'no traffic')
+
+
+def run(tests, vital=None):
+    """Tests by name; without what is @vital the rest means nothing"""
+    print('TAP version 13\n1..%d' % len(tests))
+    failed = 0
+    try:
+        up()
+        for number, (name, test) in enumerate(tests, 1):
+            try:
+                test()
+                print('ok %d %s' % (number, name))
+            except Exception:       # pylint: disable=broad-except
+                failed += 1
+                for line in traceback.format_exc().splitlines():
+                    print('# ' + line)
+                print('not ok %d %s' % (number, name))
+                if test is vital:
+                    print('Bail out! The rest needs it')
+                    break
+            sys.stdout.flush()
+    finally:
+        down()
+    return 1 if failed else 0

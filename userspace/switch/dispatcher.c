@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Ports that other XDP programs share: libxdp's dispatcher is the program of
+ * the interface, and calls one after the other until one keeps the packet.  It
+ * is replaced as a whole whenever one comes or goes, so no packet is lost.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <xdp/libxdp.h>
+#include "rtnl.h"
+
+/* By its name it is recognised among others */
+#define OURS	"atp_ingress"
+
+/* libxdp says why in its log only */
+static char log_tail[1024];
+
+static int keep_log(enum libxdp_print_level level, const char *fmt,
+		    va_list args)
+{
+	char line[sizeof(log_tail)];
+	char *p;
+
+	if (level != LIBXDP_WARN)
+		return 0;
+	vsnprintf(line, sizeof(line), fmt, args);
+	p = strstr(line, "libxdp: ");
+	p = p ? p + strlen("libxdp: ") : line;
+	p[strcspn(p, "\n")] = 0;
+	/* the first is the cause */
+	if (!*log_tail)
+		memmove(log_tail, p, strlen(p) + 1);
+	return 0;
+}
+
+/* Its pins go where ours are, into the BPF file system that we found */
+static void prepare(const struct sw_switch *sw)
+{
+	char dir[sizeof(sw->dir)], *end;
+	int i;
+
+	snprintf(dir, sizeof(dir), "%s", sw->dir);
+	for (i = 0; i < 2; i++) {
+		end = strrchr(dir, '/');
+		if (end)
+			*end = 0;
+	}
+	setenv("LIBXDP_BPFFS", dir, 1);
+	libxdp_set_print(keep_log);
+	*log_tail = 0;
+}
+
+static enum xdp_attach_mode mode(const struct sw_switch *sw)
+{
+	return sw->settings.generic ? XDP_MODE_SKB : XDP_MODE_NATIVE;
+}
+
+/* The first program of ours at the interface that is not @keep; it lives as
+ * long as *@all.  NULL: there is none.
+ */
+static struct xdp_program *find(uint32_t ifindex, uint32_t keep,
+				struct xdp_multiprog **all)
+{
+	struct xdp_program *prog = NULL;
+
+	*all = xdp_multiprog__get_from_ifindex(ifindex);
+	if (libxdp_get_error(*all))
+		*all = NULL;
+	if (!*all || xdp_multiprog__is_legacy(*all))
+		return NULL;
+	while ((prog = xdp_multiprog__next_prog(prog, *all))) {
+		if (!strcmp(xdp_program__name(prog), OURS) &&
+		    xdp_program__id(prog) != keep)
+			return prog;
+	}
+	return NULL;
+}
+
+/* Each that goes leaves another dispatcher behind */
+static int take_off(const struct sw_switch *sw, uint32_t ifindex,
+		    uint32_t keep)
+{
+	struct xdp_multiprog *all;
+	struct xdp_program *prog;
+	int err = 0;
+
+	while (!err) {
+		prog = find(ifindex, keep, &all);
+		if (prog)
+			err = xdp_program__detach(prog, ifindex, mode(sw), 0);
+		xdp_multiprog__close(all);
+		if (!prog)
+			return 0;
+	}
+	return sw_fail("cannot detach from interface %u: %s (%s)", ifindex,
+		       strerror(-err), log_tail);
+}
+
+/**
+ * sw_dispatcher_attach() - have the dispatcher call our program, as it is now
+ * @sw: the switch
+ * @link: the interface
+ *
+ * A former one of ours goes when the new one is there.
+ */
+int sw_dispatcher_attach(const struct sw_switch *sw,
+			 const struct sw_link *link)
+{
+	struct xdp_program *prog;
+	struct bpf_object *obj;
+	int err;
+
+	prepare(sw);
+	/* a program that is loaded for a dispatcher is of another type */
+	obj = sw_object_open(sw, OURS);
+	if (!obj)
+		return -1;
+	prog = xdp_program__from_bpf_obj(obj, "xdp");
+	err = (int)libxdp_get_error(prog);
+	if (err) {
+		bpf_object__close(obj);
+		return sw_fail("libxdp refuses the program: %s",
+			       strerror(-err));
+	}
+	err = xdp_program__attach(prog, link->ifindex, mode(sw), 0);
+	if (err)
+		sw_fail("cannot attach to %s by libxdp's dispatcher: %s (%s)",
+			link->name, strerror(-err), log_tail);
+	else
+		err = take_off(sw, link->ifindex, xdp_program__id(prog));
+	xdp_program__close(prog);
+	return err ? -1 : 0;
+}
+
+/**
+ * sw_dispatcher_detach() - leave the interface to the other programs
+ * @sw: the switch
+ * @ifindex: the interface, which may be gone
+ */
+int sw_dispatcher_detach(const struct sw_switch *sw, uint32_t ifindex)
+{
+	prepare(sw);
+	return take_off(sw, ifindex, 0);
+}
+
+/* Is what is attached there a dispatcher, so that we can attach beside? */
+bool sw_dispatcher_there(uint32_t ifindex)
+{
+	struct xdp_multiprog *all = xdp_multiprog__get_from_ifindex(ifindex);
+	bool there;
+
+	if (libxdp_get_error(all))
+		return false;
+	there = !xdp_multiprog__is_legacy(all);
+	xdp_multiprog__close(all);
+	return there;
+}
