@@ -162,6 +162,8 @@ struct atp_job {
 /**
  * struct atp_sock - a worker socket; all fields under the socket lock
  * @sk: first, as for every family
+ * @pinet6: always NULL, where struct inet_sock has its own: the output of IPv6
+ *	asks the owner of a packet for it, whatever family that is
  * @job: held from bind() to release(), NULL before; read without lock
  * @rank: rank in @job
  * @attached: in @job->socks
@@ -188,6 +190,7 @@ struct atp_job {
  */
 struct atp_sock {
 	struct sock		sk;
+	struct ipv6_pinfo	*pinet6;
 	struct atp_job		*job;
 	u32			rank;
 	bool			attached;
