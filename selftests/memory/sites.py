@@ -36,7 +36,7 @@ OTHERS = re.compile(r"""
     |ktime_get|hrtimer_.*|(__)?tasklet_.*|_printk|refcount_.*|__list_.*
     |(add|remove)_wait_queue|wait_woken|__wake_up|sk_free|sock_init_data
     |__sk_mem_.*|sock_i_.*|sock_dequeue_err_skb|sock_(un)?register|put_cmsg
-    |skb_(put|trim|checksum|dump|queue_purge|set_owner_w)|consume_skb
+    |skb_(put|trim|checksum|copy_bits|dump|queue_purge|set_owner_w)|consume_skb
     |kfree_skb_reason|csum_.*|dst_release|dst_cache_([sg]et_ip[46]|destroy)
     |dst_cache_reset_now|__ipv6_addr_type|inet_addr_type|ipv6_chk_addr_and_flags
     |setup_udp_tunnel_sock|udp_tunnel_sock_release
