@@ -158,12 +158,13 @@ struct atp_job {
 #define ATP_DEFER_TIMER		0
 #define ATP_DEFER_PUSH		1
 #define ATP_DEFER_REMOVED	2
+#define ATP_DEFER_MTU		3
 
 /**
  * struct atp_sock - a worker socket; all fields under the socket lock
  * @sk: first, as for every family
- * @pinet6: always NULL, where struct inet_sock has its own: the output of IPv6
- *	asks the owner of a packet for it, whatever family that is
+ * @pinet6: where struct inet_sock has it: the output of IPv6 asks the owner of
+ *	a packet for it, whatever family that is
  * @job: held from bind() to release(), NULL before; read without lock
  * @rank: rank in @job
  * @attached: in @job->socks
@@ -300,6 +301,7 @@ void atp_sk_arm(struct sock *sk);
 void atp_sk_fail(struct sock *sk, u32 reason, u32 ranks);
 void atp_sk_remove(struct sock *sk);
 int atp_sk_rcv(struct sock *sk, struct sk_buff *skb);
+bool atp_sk_icmp(struct sock *sk, u32 epoch, bool too_big);
 void atp_sk_release_cb(struct sock *sk);
 int atp_sk_errno(const struct sock *sk);
 void atp_sk_info(const struct sock *sk, struct atp_info *info);
@@ -310,6 +312,7 @@ void atp_ps_shutdown(struct atp_job *job);
 void atp_ps_free(struct atp_job *job);
 void atp_ps_set_times(struct atp_ps_host *ps, u64 timeout, u64 patience);
 void atp_ps_receive(struct atp_job *job, struct sk_buff *skb, u32 sender);
+bool atp_ps_icmp(struct atp_job *job, u32 ranks, u32 epoch, bool too_big);
 
 /* job.c */
 struct atp_job *atp_job_find(struct atp_net *an, u32 id);
@@ -336,6 +339,11 @@ int atp_udp_open(struct net *net);
 void atp_udp_close(struct net *net);
 void atp_drop(struct net *net, struct atp_job *job, struct sk_buff *skb,
 	      enum atp_drop reason);
+void atp_addresses(const struct sk_buff *skb, struct in6_addr *src,
+		   struct in6_addr *dst, bool *ce);
+
+/* icmp.c */
+int atp_icmp_lookup(struct sock *usk, struct sk_buff *skb);
 
 /* xmit.c */
 struct sk_buff *atp_alloc_ctl(void **data, gfp_t gfp);

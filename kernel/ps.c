@@ -231,6 +231,24 @@ static void atp_ps_mtu(struct atp_job *job, u32 ranks)
 	spin_unlock(&ps->lock);
 }
 
+/* ICMP quotes a fragment to these ranks.  Is it of this run?  Then @too_big,
+ * that it does not fit, is true.  Context: softirq under RCU.
+ */
+bool atp_ps_icmp(struct atp_job *job, u32 ranks, u32 epoch, bool too_big)
+{
+	struct atp_ps_host *ps = job->ps;
+	bool known;
+
+	lockdep_assert_in_softirq();
+
+	spin_lock(&ps->lock);
+	known = ps->engine.running && ps->engine.epoch == epoch;
+	spin_unlock(&ps->lock);
+	if (known && too_big)
+		atp_ps_mtu(job, ranks);
+	return known;
+}
+
 /* Send what was built.  Gradients of several workers come in on several CPUs;
  * a tasklet runs on one at a time, so parameter packets leave in the order in
  * which fragments were completed: out of order they look like losses.
@@ -258,7 +276,8 @@ static void atp_ps_send(struct tasklet_struct *t)
 		if (atp_xmit(job, skb, b.n > 1 ? b.gso_size : 0, &job->ps_addr,
 			     &job->addr[b.rank],
 			     &ps->dst[b.rank]) == -EMSGSIZE)
-			too_big |= job->alias[b.rank];
+			too_big |= b.mcast ? atp_all_ranks(&job->params) :
+					     job->alias[b.rank];
 	}
 	if (too_big)
 		atp_ps_mtu(job, too_big);

@@ -20,8 +20,9 @@ void atp_drop(struct net *net, struct atp_job *job, struct sk_buff *skb,
 	kfree_skb(skb);
 }
 
-static void atp_addresses(const struct sk_buff *skb, struct in6_addr *src,
-			  struct in6_addr *dst, bool *ce)
+/* Of the network header, IPv4 as v4-mapped; @ce: has it a congestion mark? */
+void atp_addresses(const struct sk_buff *skb, struct in6_addr *src,
+		   struct in6_addr *dst, bool *ce)
 {
 	if (skb->protocol == htons(ETH_P_IP)) {
 		ipv6_addr_set_v4mapped(ip_hdr(skb)->saddr, src);
@@ -168,6 +169,7 @@ static int atp_udp_open_one(struct net *net, u8 family, struct socket **sock)
 	struct udp_tunnel_sock_cfg tunnel = {
 		.encap_type	= 1,
 		.encap_rcv	= atp_udp_rcv,
+		.encap_err_lookup = atp_icmp_lookup,
 	};
 	struct udp_port_cfg port = {
 		.family			= family,
@@ -182,6 +184,11 @@ static int atp_udp_open_one(struct net *net, u8 family, struct socket **sock)
 	err = udp_sock_create(net, &port, sock);
 	if (err)
 		return err;
+	/* what fits is decided in xmit.c */
+	if (family == AF_INET)
+		ip_sock_set_mtu_discover((*sock)->sk, IP_PMTUDISC_PROBE);
+	else
+		inet6_sk((*sock)->sk)->pmtudisc = IPV6_PMTUDISC_PROBE;
 	setup_udp_tunnel_sock(net, *sock, &tunnel);
 	return 0;
 }

@@ -88,6 +88,20 @@ static bool atp_sk_held(const struct atp_sock *as)
 	return sk_wmem_alloc_get(&as->sk) >= READ_ONCE(as->sk.sk_sndbuf);
 }
 
+/* Its fragments do not fit the path.  Context: socket lock. */
+static void atp_sk_too_big(struct sock *sk)
+{
+	struct atp_sock *as = atp_sk(sk);
+
+	sock_owned_by_me(sk);
+
+	if (as->dead || as->session.state != ATP_SESSION_JOINED)
+		return;
+	/* they never will: tell the others, too */
+	atp_sk_send_ctl(as, ATP_TYPE_LEAVE);
+	atp_sk_fail(sk, ATP_REASON_MTU, BIT(as->rank));
+}
+
 /* One burst: fragments of one length, the last may be shorter. */
 static bool atp_sk_burst(struct atp_sock *as, u64 now)
 {
@@ -137,9 +151,7 @@ static bool atp_sk_burst(struct atp_sock *as, u64 now)
 	}
 	atp_burst_add(skb, bytes);
 	if (atp_sk_send(as, skb, n > 1 ? len : 0) == -EMSGSIZE) {
-		/* it never will: tell the others, too */
-		atp_sk_send_ctl(as, ATP_TYPE_LEAVE);
-		atp_sk_fail(&as->sk, ATP_REASON_MTU, BIT(as->rank));
+		atp_sk_too_big(&as->sk);
 		return false;
 	}
 	return true;
@@ -284,6 +296,8 @@ void atp_sk_release_cb(struct sock *sk)
 	/* first: nothing is sent for a job that is gone */
 	if (test_and_clear_bit(ATP_DEFER_REMOVED, &as->deferred))
 		atp_sk_removed(sk);
+	if (test_and_clear_bit(ATP_DEFER_MTU, &as->deferred))
+		atp_sk_too_big(sk);
 	if (test_and_clear_bit(ATP_DEFER_TIMER, &as->deferred))
 		atp_sk_timeout(sk);
 	if (test_and_clear_bit(ATP_DEFER_PUSH, &as->deferred))
@@ -489,8 +503,37 @@ int atp_sk_rcv(struct sock *sk, struct sk_buff *skb)
 	return 0;
 }
 
+/* ICMP quotes a fragment that may be of this socket.  Is it of this run?  Then
+ * @too_big, that it does not fit, is true.  Context: softirq under RCU.
+ */
+bool atp_sk_icmp(struct sock *sk, u32 epoch, bool too_big)
+{
+	struct atp_sock *as = atp_sk(sk);
+	bool known;
+
+	lockdep_assert_in_softirq();
+
+	bh_lock_sock(sk);
+	known = READ_ONCE(as->session.state) == ATP_SESSION_JOINED &&
+		READ_ONCE(as->session.epoch) == epoch;
+	if (known && too_big) {
+		if (sock_owned_by_user(sk))
+			set_bit(ATP_DEFER_MTU, &as->deferred);
+		else
+			atp_sk_too_big(sk);
+	}
+	bh_unlock_sock(sk);
+	return known;
+}
+
+/* What IPv6 wants to know of who owns a packet: we look at the MTU ourselves */
+static struct ipv6_pinfo atp_pinfo = {
+	.pmtudisc = IPV6_PMTUDISC_PROBE,
+};
+
 void atp_sk_init(struct atp_sock *as)
 {
+	as->pinet6 = &atp_pinfo;
 	hrtimer_init(&as->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 	as->timer.function = atp_sk_timer;
 	tasklet_setup(&as->tasklet, atp_sk_tasklet);

@@ -12,7 +12,6 @@
 #include <net/inet_ecn.h>
 #include <net/ip6_checksum.h>
 #include <net/ip6_route.h>
-#include <net/ip6_tunnel.h>
 #include <net/ip_tunnels.h>
 #include <net/ipv6_stubs.h>
 #include <net/route.h>
@@ -185,13 +184,35 @@ static struct dst_entry *atp_route6(struct net *net,
 	return de;
 }
 
-/* Does each packet fit the path, as far as it is known now? */
-static bool atp_fits(const struct dst_entry *de, const struct sk_buff *skb,
-		     u32 gso_size, u32 ip_len)
+/* MTU of device and route.  What IP has heard of the path since is no better
+ * than whoever said so (icmp.c), so an exception to the route does not count.
+ */
+static u32 atp_mtu4(const struct rtable *rt)
+{
+	const struct dst_entry *de = &rt->dst;
+
+	if (!rt->rt_pmtu)
+		return dst_mtu(de);
+	return dst_metric_raw(de, RTAX_MTU) ?: READ_ONCE(de->dev->mtu);
+}
+
+/* An exception's metric hides the route's: then the device's it is. */
+static u32 atp_mtu6(const struct dst_entry *de)
+{
+	const struct rt6_info *rt = (const struct rt6_info *)de;
+
+	if (!(rt->rt6i_flags & RTF_CACHE))
+		return dst_mtu(de);
+	return READ_ONCE(de->dev->mtu);
+}
+
+/* Does each packet fit? */
+static bool atp_fits(u32 mtu, const struct sk_buff *skb, u32 gso_size,
+		     u32 ip_len)
 {
 	u32 len = gso_size ?: skb->len;
 
-	return len + sizeof(struct udphdr) + ip_len <= dst_mtu(de);
+	return len + sizeof(struct udphdr) + ip_len <= mtu;
 }
 
 static int atp_xmit4(struct net *net, struct sk_buff *skb, u32 gso_size,
@@ -207,7 +228,7 @@ static int atp_xmit4(struct net *net, struct sk_buff *skb, u32 gso_size,
 	rt = atp_route4(net, src, dst, cache);
 	if (IS_ERR(rt))
 		return PTR_ERR(rt);
-	if (!atp_fits(&rt->dst, skb, gso_size, sizeof(struct iphdr))) {
+	if (!atp_fits(atp_mtu4(rt), skb, gso_size, sizeof(struct iphdr))) {
 		ip_rt_put(rt);
 		return -EMSGSIZE;
 	}
@@ -241,7 +262,7 @@ static int atp_xmit6(struct net *net, struct sk_buff *skb, u32 gso_size,
 	de = atp_route6(net, sock6, src, dst, cache);
 	if (IS_ERR(de))
 		return PTR_ERR(de);
-	if (!atp_fits(de, skb, gso_size, sizeof(struct ipv6hdr))) {
+	if (!atp_fits(atp_mtu6(de), skb, gso_size, sizeof(struct ipv6hdr))) {
 		dst_release(de);
 		return -EMSGSIZE;
 	}
@@ -257,6 +278,9 @@ static int atp_xmit6(struct net *net, struct sk_buff *skb, u32 gso_size,
 			    CSUM_MANGLED_0;
 	}
 
+	/* IPv6 asks the packet's owner whether exceptions count */
+	if (!skb->sk)
+		skb_set_owner_w(skb, sock6->sk);
 	skb_dst_set(skb, de);
 	ip6 = __skb_push(skb, sizeof(*ip6));
 	skb_reset_network_header(skb);
@@ -267,7 +291,9 @@ static int atp_xmit6(struct net *net, struct sk_buff *skb, u32 gso_size,
 	ip6->saddr = *src;
 	ip6->daddr = *dst;
 	skb->protocol = htons(ETH_P_IPV6);
-	ip6tunnel_xmit(sock6->sk, skb, NULL);
+	/* not as a tunnel does: below tunnels IPv6 does not ask the owner */
+	memset(skb->cb, 0, sizeof(struct inet6_skb_parm));
+	ip6_local_out(net, sock6->sk, skb);
 	return 0;
 }
 
@@ -313,7 +339,7 @@ int atp_xmit(struct atp_job *job, struct sk_buff *skb, u32 gso_size,
 	return 0;
 }
 
-/* MTU on the way to @dst, or a negative errno. */
+/* MTU of the first hop to @dst and of the route, or a negative errno. */
 int atp_path_mtu(struct net *net, const struct in6_addr *src,
 		 const struct in6_addr *dst)
 {
@@ -326,17 +352,17 @@ int atp_path_mtu(struct net *net, const struct in6_addr *src,
 				NULL);
 		if (IS_ERR(rt))
 			return PTR_ERR(rt);
-		de = &rt->dst;
-	} else {
-		/* the job, and with it the UDP socket, may go just now */
-		rcu_read_lock();
-		de = atp_route6(net, READ_ONCE(atp_pernet(net)->sock6), src,
-				dst, NULL);
-		rcu_read_unlock();
-		if (IS_ERR(de))
-			return PTR_ERR(de);
+		mtu = atp_mtu4(rt);
+		ip_rt_put(rt);
+		return mtu;
 	}
-	mtu = dst_mtu(de);
+	/* the job, and with it the UDP socket, may go just now */
+	rcu_read_lock();
+	de = atp_route6(net, READ_ONCE(atp_pernet(net)->sock6), src, dst, NULL);
+	rcu_read_unlock();
+	if (IS_ERR(de))
+		return PTR_ERR(de);
+	mtu = atp_mtu6(de);
 	dst_release(de);
 	return mtu;
 }

@@ -33,7 +33,8 @@
 	X(STATE,	"state",	"not in this state")		   \
 	X(RAWFULL,	"rawfull",	"no room for raw values now")	   \
 	X(NOMEM,	"nomem",	"no memory")			   \
-	X(BACKLOG,	"backlog",	"socket backlog is full")
+	X(BACKLOG,	"backlog",	"socket backlog is full")	   \
+	X(ICMP,		"icmp",		"error that quotes nothing of a run")
 
 /* Result of looking at a packet: ATP_OK if it was used, everything else names
  * the reason why it was not.
