@@ -4,8 +4,8 @@
  * injection does not know: memory per CPU, and caches. refusing.py makes a copy
  * of atp.ko that calls these instead of what they are named after.
  *
- * Calls that return to an address from @first to @last fail, @times of them, after
- * @passed that do not; all are parameters, written while nobody calls.
+ * Calls that return to an address from @first to @last fail, @times of them,
+ * after @passed that do not; all are parameters, written while nobody calls.
  */
 #include <linux/atomic.h>
 #include <linux/errno.h>
