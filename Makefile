@@ -45,7 +45,9 @@ help:
 	@echo 'Trying:'
 	@echo '  deps          install the Debian packages that are missing'
 	@echo '  demo          train a model over a rack in a virtual machine'
-	@echo '  bench         how fast it is here: a table, and build/bench.json'
+	@echo '  bench         how fast it is here, beside Gloo, Open MPI and a TCP server:'
+	@echo '                tables, build/bench.json, build/bench.png; for less of it'
+	@echo '                WORKERS=4 BYTES=4194304 ROUNDS=1 BEDS=rack (MBIT=20)'
 	@echo 'Testing:'
 	@echo '  check         every test; ends with "N passed, N failed"'
 	@echo '  check-static  style and compiler checks alone'
@@ -137,6 +139,8 @@ demo:
 	$(Q)userspace/demo/demo.sh
 
 bench: deps
+	+$(Q)$(MAKE) vm-modules VM_KERNELS=6.1
+	+$(Q)$(MAKE) userspace
 	+$(Q)$(MAKE) -C userspace/bench run
 
 # What does not build fails its own tests below, and those of the others run.

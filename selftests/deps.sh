@@ -32,9 +32,12 @@ packages=(
 )
 # The checks.
 if [ "$what" = check ]; then
-	packages+=(bpftrace git openmpi-bin libclang-rt-14-dev liburing-dev mandoc perl
+	packages+=(bpftrace git libclang-rt-14-dev liburing-dev mandoc perl
 		python3-scapy python3-torch shellcheck sparse tshark
 		xdp-tools yamllint)
+	# what the benchmark compares with, and draws with
+	packages+=(g++ libgloo-dev libopenmpi-dev openmpi-bin
+		python3-matplotlib)
 fi
 # Debian packages.
 if [ "$what" = check ] || [ "$what" = deb ]; then

@@ -1,0 +1,112 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""The rack's benchmark runs, all sums are right, and its rows are whole.
+
+No figure is judged: an emulated machine under load has none.
+"""
+import itertools
+import json
+import numbers
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+BENCH = TOP / "userspace/bench/rack"
+PROGRAMS = TOP / "build/selftests/bench/rack"
+
+SYSTEMS = {"ATP, switch", "ATP, PS alone", "Gloo, ring",
+           "Gloo, halving-doubling", "Open MPI", "TCP, PS"}
+WORKERS = 2
+BYTES = (8192, 65536)
+MBIT = 10
+FIGURES = ("median_Bps", "min_Bps", "max_Bps", "cpu_s_per_GB")
+LIMITS = ("limit_Bps", "link_Bps", "flood_redirected_Bps", "flood_in_Bps",
+          "flood_out_Bps")
+
+count = 0
+failed = 0
+
+
+def result(ok, what):
+    global count, failed
+    count += 1
+    failed += not ok
+    print(f"{'ok' if ok else 'not ok'} {count} {what}", flush=True)
+
+
+def run(*command):
+    done = subprocess.run(list(map(str, command)), text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    for line in done.stdout.splitlines():
+        print("#", line)
+    return done
+
+
+def figures(row, names):
+    return all(isinstance(row[name], numbers.Real) and row[name] >= 0
+               for name in names)
+
+
+def complete(row):
+    names = FIGURES
+    if row["bed"] == "rack":
+        names += LIMITS
+    elif row["limit_Bps"] is not None:
+        return False
+    if row["bed"] == "parts":
+        names += tuple(f"cpu_{part}_s_per_GB"
+                       for part in ("workers", "switch", "ps"))
+    return figures(row, names) and row["rounds"] == 1 and \
+        0 < row["min_Bps"] <= row["median_Bps"] <= row["max_Bps"]
+
+
+def counted(row):
+    """Of two workers each must send and get as much as a tensor, whatever the
+    algorithm; a PS gets that of both, unless a switch has added them."""
+    links, size = row["link_bytes"], row["bytes"]
+    ps = {"ATP, switch": 1, "ATP, PS alone": 2, "TCP, PS": 2}
+    ps_in = ps.get(row["system"], 0) * size
+    return set(links) == {"w0", "w1", "ps"} and \
+        all(n >= size for host in ("w0", "w1") for n in links[host]) and \
+        links["ps"][1] >= ps_in and links["ps"][0] >= min(ps_in, size)
+
+
+def main():
+    sizes = ",".join(map(str, BYTES))
+    with tempfile.TemporaryDirectory() as tmp:
+        rows_file, picture = f"{tmp}/rows.json", f"{tmp}/rows.png"
+        done = run(BENCH / "bench.py", PROGRAMS, rows_file, MBIT, WORKERS,
+                   sizes, 1, "rack,free,parts")
+        result(done.returncode == 0, "the benchmark runs, its sums are right")
+        with open(rows_file, encoding="ascii") as f:
+            rows = json.load(f)
+        want = {*itertools.product(("rack", "free"), SYSTEMS, (WORKERS,),
+                                   BYTES),
+                *itertools.product(("parts",), SYSTEMS, (WORKERS,),
+                                   BYTES[-1:])}
+        got = [(r["bed"], r["system"], r["workers"], r["bytes"]) for r in rows]
+        result(len(got) == len(want) and set(got) == want,
+               "a row for every bed, system and size")
+        result(all(map(complete, rows)), "rows are complete")
+        result(all(counted(r) for r in rows if r["bed"] == "rack"),
+               "bytes on every link are counted")
+        result(all(r["flood_redirected_Bps"] > 0 and r["flood_in_Bps"] > 0
+                   for r in rows if r["bed"] == "rack"),
+               "what XDP redirects comes in by the limit")
+
+        done = run(BENCH / "table.py", rows_file)
+        shown = [line for line in done.stdout.splitlines()
+                 if line[2:25].strip() in SYSTEMS]
+        result(done.returncode == 0 and len(shown) == len(rows),
+               "a line for every row")
+        done = run(BENCH / "plot.py", rows_file, picture)
+        with open(picture, "rb") as f:
+            result(done.returncode == 0 and f.read(8) == b"\x89PNG\r\n\x1a\n",
+                   "a picture")
+    print(f"1..{count}")
+    return failed != 0
+
+
+sys.exit(main())
