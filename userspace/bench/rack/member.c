@@ -10,8 +10,8 @@
  * A member says "hello RANK PID" first.
  *
  * Lanes are multiples of 1/256 in [-1, 1), so every sum of up to 16 is exact in
- * float32, in whatever order it is added, and in ATP's fixed point.  All tensors
- * are cut from one table, whose length is a prime: a piece that lands in the
+ * float32, in whatever order it is added, and in ATP's fixed point.  Tensors
+ * are cut from one table whose length is a prime: a piece that lands in the
  * wrong place has the wrong values there, and comparing costs little.
  */
 #include <errno.h>
