@@ -48,7 +48,6 @@ static int ring(float *tensor, size_t count, int)
 // This one is bound to a tensor when it is made, and has buffers of its own.
 static int prepare(float **tensors, int number, size_t count)
 {
-	algorithms.clear();
 	for (int i = 0; i < number; i++)
 		algorithms.emplace_back(
 			new gloo::AllreduceHalvingDoubling<float>(
@@ -60,6 +59,11 @@ static int halving_doubling(float *, size_t, int index)
 {
 	algorithms[index]->run();
 	return 0;
+}
+
+static void release()
+{
+	algorithms.clear();
 }
 
 static int serve(char **argv)
@@ -74,6 +78,7 @@ static int serve(char **argv)
 	} else {
 		m.prepare = prepare;
 		m.allreduce = halving_doubling;
+		m.release = release;
 	}
 	attr.hostname = argv[4];
 	auto device = gloo::transport::tcp::CreateDevice(attr);

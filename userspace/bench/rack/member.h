@@ -19,14 +19,16 @@ extern "C" {
  * @prepare: called before the clock starts, with the tensors that @allreduce
  *	will get, one after the other; may be NULL
  * @allreduce: replace tensor number @index by its sum over all ranks
+ * @release: called before the tensors are freed; may be NULL
  *
- * Both return 0, or -1 with errno.
+ * Those that return an int return 0, or -1 with errno.
  */
 struct member {
 	int rank;
 	int workers;
 	int (*prepare)(float **tensors, int number, size_t count);
 	int (*allreduce)(float *tensor, size_t count, int index);
+	void (*release)(void);
 };
 
 /**
