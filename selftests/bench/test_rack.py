@@ -21,6 +21,8 @@ SYSTEMS = {"ATP, switch", "ATP, PS alone", "Gloo, ring",
 WORKERS = 2
 BYTES = (8192, 65536)
 MBIT = 10
+# a turn for each part
+ROUNDS = {"rack": 1, "free": 1, "parts": 3}
 FIGURES = ("median_Bps", "min_Bps", "max_Bps", "cpu_s_per_GB")
 LIMITS = ("limit_Bps", "link_Bps", "flood_redirected_Bps", "flood_in_Bps",
           "flood_out_Bps")
@@ -58,7 +60,7 @@ def complete(row):
     if row["bed"] == "parts":
         names += tuple(f"cpu_{part}_s_per_GB"
                        for part in ("workers", "switch", "ps"))
-    return figures(row, names) and row["rounds"] == 1 and \
+    return figures(row, names) and row["rounds"] == ROUNDS[row["bed"]] and \
         0 < row["min_Bps"] <= row["median_Bps"] <= row["max_Bps"]
 
 

@@ -72,8 +72,6 @@ class Bench:
         }
 
     def turn(self, bed, systems, sizes):
-        if self.part:
-            self.isolation.apply(self.part)
         for system in systems:
             for size in sizes:
                 sample = self.measure(system, size)
@@ -83,13 +81,21 @@ class Bench:
                       f"{system.name}: {sample['Bps'] / 1e6:.3f} MB/s",
                       flush=True)
 
+    def turns(self, bed, systems, sizes):
+        if bed != "parts":
+            self.turn(bed, systems, sizes)
+            return
+        for self.part in PARTS:
+            self.isolation.apply(self.part)
+            self.turn(bed, systems, sizes)
+
     def round(self, bed, sizes):
         rack("switch_on")
-        self.turn(bed, [s for s in self.systems if s.switch], sizes)
+        self.turns(bed, [s for s in self.systems if s.switch], sizes)
         rack("switch_off")
         if bed != "rack":
             self.offload("on")
-        self.turn(bed, [s for s in self.systems if not s.switch], sizes)
+        self.turns(bed, [s for s in self.systems if not s.switch], sizes)
         if bed != "rack":
             self.offload("off")
 
@@ -109,7 +115,6 @@ class Bench:
         offered, passed = links.flood_redirected(system.job(), system.workers,
                                                  FLOOD)
         own = links.flood_own(FLOOD)
-        rack("switch_off")
         self.links.quiet()
         link = self.mbit * 1e6 / 8
         print(f"limit: {link:.0f} B/s; redirected by XDP to a worker: "
@@ -143,7 +148,7 @@ class Bench:
         """Of one size, that is long enough for the clock of CPU time."""
         size = [size for size in self.sizes if size < LONG][-1:]
         self.fixed["parts"] = {"limit_Bps": None}
-        for self.part in PARTS * ((self.rounds + 1) // 2):
+        for _ in range((self.rounds + 1) // 2):
             self.round("parts", size)
 
     def row(self, bed, workers, size, name):

@@ -128,7 +128,7 @@ def rate(before, after, seconds):
 
 def flood(send, seconds, read):
     """Send for so long, as fast as it goes; what read() says per second."""
-    for _ in range(2 * QUEUE):      # the queue is full from here on
+    for _ in range(QUEUE + 100):    # the queue is full from here on
         send()
     before, start = read(), time.monotonic()
     end = start + seconds
