@@ -5,10 +5,10 @@ machine.
 
 usage: bench.py PROGRAMS FILE MBIT WORKERS,... BYTES,... ROUNDS BED,...
 
-PROGRAMS is the folder of the members, FILE gets rows as JSON.  In the bed "rack"
-all links are limited to MBIT Mbit/s in each direction, in "free" they are not;
-"parts" is the same, but measures what workers, switch and PS cost each.  Systems
-take turns in every round.
+PROGRAMS is the folder of the members, FILE gets rows as JSON.  In the bed
+"rack" all links are limited to MBIT Mbit/s in each direction, in "free" they are
+not; "parts" is the same, but measures what workers, switch and PS cost each.
+Systems take turns in every round.
 """
 import json
 import statistics
@@ -138,15 +138,21 @@ class Bench:
         self.rounds_of("rack")
         links.unlimit(self.links.hosts)
 
-    def unlimited(self):
+    def merge(self):
+        """What comes in at the switch's ports is merged, then forwarded."""
         for host in self.links.hosts:
             links.features("switch", host, "gro", "on")
+
+    def unlimited(self):
+        self.merge()
         self.fixed["free"] = {"limit_Bps": None}
         self.rounds_of("free")
 
     def by_parts(self):
         """Of one size, that is long enough for the clock of CPU time."""
-        size = [size for size in self.sizes if size < LONG][-1:]
+        shorter = [size for size in self.sizes if size < LONG]
+        size = (shorter or self.sizes)[-1:]
+        self.merge()
         self.fixed["parts"] = {"limit_Bps": None}
         for _ in range((self.rounds + 1) // 2):
             self.round("parts", size)

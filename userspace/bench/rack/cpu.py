@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """CPU time of the machine, and of one part of the rack.
 
-The kernel's work on a packet is charged to whoever runs when it comes, so what a
-part costs cannot be read off its processes.  Instead it gets one of the two CPUs
-for itself: its processes, and its devices' reception, which is steered there
-(receive packet steering; where a device polls, its own thread).  What is sent is
-worked on by the sender, up to the other end of the cable.
+The kernel's work on a packet is charged to whoever runs when it comes, so what
+a part costs cannot be read off its processes.  Instead it gets one of the two
+CPUs for itself: its processes, and its devices' reception, which is steered
+there (receive packet steering; where a device polls, its own thread).  What is
+sent is worked on by the sender, up to the other end of the cable.
 """
 import os
 import subprocess

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # What mpirun calls instead of ssh: run a command on the host of the rack that
-# has this address.  Open MPI tells hosts apart by their names, so each gets one.
+# has this address.  Open MPI tells hosts apart by name, so each gets one.
 #
 # usage: mpi_agent.sh 10.0.0.N COMMAND...
 

@@ -120,7 +120,8 @@ class AtpPs(System):
         return self.first_job + self.workers
 
     def launch(self):
-        rack("job_add", self.job(), self.workers, 4)
+        # a loaded machine is not a dead host
+        rack("job_add", self.job(), self.workers, 4, "timeout", "60s")
         super().launch()
 
     def words(self, rank):
