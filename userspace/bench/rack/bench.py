@@ -6,8 +6,8 @@ machine.
 usage: bench.py PROGRAMS FILE MBIT WORKERS,... BYTES,... ROUNDS BED,...
 
 PROGRAMS is the folder of the members, FILE gets rows as JSON.  In the bed
-"rack" all links are limited to MBIT Mbit/s in each direction, in "free" they are
-not; "parts" is the same, but measures what workers, switch and PS cost each.
+"rack" all links are limited to MBIT Mbit/s in each direction, in "free" they
+are not; "parts" is the same, but measures what workers, switch and PS cost.
 Systems take turns in every round.
 """
 import json
