@@ -139,7 +139,7 @@ demo:
 	$(Q)userspace/demo/demo.sh
 
 bench: deps
-	+$(Q)$(MAKE) vm-modules VM_KERNELS=6.1
+	+$(Q)$(MAKE) vm-modules VM_KERNELS=6.12
 	+$(Q)$(MAKE) userspace
 	+$(Q)$(MAKE) -C userspace/bench run
 

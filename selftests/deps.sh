@@ -32,12 +32,9 @@ packages=(
 )
 # The checks.
 if [ "$what" = check ]; then
-	packages+=(bpftrace git libclang-rt-14-dev liburing-dev mandoc perl
-		python3-scapy python3-torch shellcheck sparse tshark
-		xdp-tools yamllint)
-	# what the benchmark compares with, and draws with
-	packages+=(g++ libgloo-dev libopenmpi-dev openmpi-bin
-		python3-matplotlib)
+	packages+=(bpftrace git libclang-rt-14-dev liburing-dev mandoc
+		openmpi-bin perl python3-matplotlib python3-scapy python3-torch
+		shellcheck sparse tshark xdp-tools yamllint)
 fi
 # Debian packages.
 if [ "$what" = check ] || [ "$what" = deb ]; then

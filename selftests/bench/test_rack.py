@@ -78,7 +78,7 @@ def counted(row):
 def main():
     sizes = ",".join(map(str, BYTES))
     with tempfile.TemporaryDirectory() as tmp:
-        rows_file, picture = f"{tmp}/rows.json", f"{tmp}/rows.png"
+        rows_file = f"{tmp}/rows.json"
         done = run(BENCH / "bench.py", PROGRAMS, rows_file, MBIT, WORKERS,
                    sizes, 1, "rack,free,parts")
         result(done.returncode == 0, "the benchmark runs, its sums are right")
@@ -97,16 +97,6 @@ def main():
         result(all(r["flood_redirected_Bps"] > 0 and r["flood_in_Bps"] > 0
                    for r in rows if r["bed"] == "rack"),
                "what XDP redirects comes in by the limit")
-
-        done = run(BENCH / "table.py", rows_file)
-        shown = [line for line in done.stdout.splitlines()
-                 if line[2:25].strip() in SYSTEMS]
-        result(done.returncode == 0 and len(shown) == len(rows),
-               "a line for every row")
-        done = run(BENCH / "plot.py", rows_file, picture)
-        with open(picture, "rb") as f:
-            result(done.returncode == 0 and f.read(8) == b"\x89PNG\r\n\x1a\n",
-                   "a picture")
     print(f"1..{count}")
     return failed != 0
 

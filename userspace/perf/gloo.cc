@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The rounds of "atp perf ... vs gloo": Gloo's ring over TCP, which is what
- * PyTorch uses.
+ * The rounds of "atp perf ... vs gloo": Gloo's ring over TCP.
  *
  * usage: perf-gloo RANK WORKERS BYTES ROUNDS ADDRESS-OF-RANK-0 OWN-ADDRESS
  */
@@ -10,28 +9,18 @@
 #include <exception>
 #include <memory>
 
-#include <gloo/allreduce.h>
-#include <gloo/math.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/transport/tcp/device.h>
 
 #include "../atp/rounds.h"
+#include "ring.hh"
 #include "store.hh"
-
-static void sum(void *to, const void *a, const void *b, size_t n)
-{
-	gloo::sum<float>(to, a, b, n);
-}
 
 static int ring(void *arg, float *tensor, size_t lanes)
 {
 	auto context = static_cast<std::shared_ptr<gloo::Context> *>(arg);
-	gloo::AllreduceOptions options(*context);
 
-	options.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
-	options.setOutput(tensor, lanes);
-	options.setReduceFunction(sum);
-	gloo::allreduce(options);
+	ring_allreduce(*context, tensor, lanes);
 	return 0;
 }
 

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""What the rack's benchmark has measured is shown as it is: a table and a picture
+of rows that are made up."""
+import itertools
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+BENCH = TOP / "userspace/bench/rack"
+
+LIMIT = 1000000
+SYSTEMS = {"ATP, switch": 900000, "Gloo, ring": 250000}
+WORKERS = (4, 8)
+BYTES = (262144, 4194304)
+PARTS = {"cpu_workers_s_per_GB": 31.0, "cpu_switch_s_per_GB": 12.0,
+         "cpu_ps_s_per_GB": 7.0}
+
+count = 0
+failed = 0
+
+
+def result(ok, what):
+    global count, failed
+    count += 1
+    failed += not ok
+    print(f"{'ok' if ok else 'not ok'} {count} {what}")
+
+
+def row(bed, workers, size, system):
+    speed = SYSTEMS[system]
+    made = {
+        "bed": bed, "system": system, "workers": workers, "bytes": size,
+        "median_Bps": speed, "min_Bps": speed - 1000, "max_Bps": speed + 1000,
+        "rounds": 3, "cpu_s_per_GB": 64.0, "limit_Bps": None,
+    }
+    if bed == "rack":
+        made.update({
+            "limit_Bps": LIMIT, "link_Bps": 1250000,
+            "flood_redirected_Bps": 5000000, "flood_in_Bps": 1250000,
+            "flood_out_Bps": 1237500,
+            "link_bytes": {"w0": [size * 5 // 4, size],
+                           "w1": [size, size * 3 // 2],
+                           "ps": [size // 2, size * 2]},
+        })
+    if bed == "parts":
+        made.update(PARTS)
+    return made
+
+
+def run(*command):
+    done = subprocess.run(list(map(str, command)), text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    for line in done.stdout.splitlines():
+        print("#", line)
+    return done
+
+
+def lines_of(text):
+    """{(bed's number, workers, size, system): figures}"""
+    found, bed, head = {}, 0, None
+    for line in text.splitlines():
+        if line.startswith("Links"):
+            bed += 1
+        elif " workers, " in line:
+            workers, _, size = line.strip().partition(" workers, ")
+            head = int(workers), size
+        elif line[2:25].strip() in SYSTEMS:
+            found[bed, *head, line[2:25].strip()] = line[26:].split()
+    return found
+
+
+def table(rows_file):
+    done = run(BENCH / "table.py", rows_file)
+    lines = lines_of(done.stdout)
+    want = set(itertools.product((1, 2), WORKERS, ("256 KiB", "4 MiB"),
+                                 SYSTEMS))
+    want |= set(itertools.product((3,), WORKERS, ("4 MiB",), SYSTEMS))
+    result(done.returncode == 0 and set(lines) == want, "a line for every row")
+    result("of 4.00 times that" in done.stdout and
+           "1.000 came in" in done.stdout and "0.990" in done.stdout,
+           "that links are limited")
+    speed = ["0.900", "(0.899", "to", "0.901)"]
+    result(lines[1, 8, "4 MiB", "ATP, switch"] ==
+           speed + ["90.0%", "1.50", "2.00"],
+           "limited: share of the limit, bytes on the busiest links")
+    result(lines[2, 4, "256 KiB", "ATP, switch"] == speed + ["64.0"],
+           "unlimited: CPU time")
+    result(lines[3, 8, "4 MiB", "Gloo, ring"] == ["31.0", "12.0", "7.0"],
+           "CPU time of each part")
+
+
+def main():
+    rows = [row(*key) for key in itertools.chain(
+        itertools.product(("rack", "free"), WORKERS, BYTES, SYSTEMS),
+        itertools.product(("parts",), WORKERS, BYTES[-1:], SYSTEMS))]
+    with tempfile.TemporaryDirectory() as tmp:
+        rows_file, picture = f"{tmp}/rows.json", f"{tmp}/rows.png"
+        with open(rows_file, "w", encoding="ascii") as f:
+            json.dump(rows, f)
+        table(rows_file)
+        done = run(BENCH / "plot.py", rows_file, picture)
+        result(done.returncode == 0, "the picture is drawn")
+        with open(picture, "rb") as f:
+            result(f.read(8) == b"\x89PNG\r\n\x1a\n", "it is a PNG")
+    print(f"1..{count}")
+    return failed != 0
+
+
+sys.exit(main())
