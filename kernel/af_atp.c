@@ -65,10 +65,26 @@ static void atp_sk_unbind(struct sock *sk)
 	memset(&as->session, 0, sizeof(as->session));
 	/* a packet that still finds the socket may look */
 	WRITE_ONCE(as->job, NULL);
+	as->server = false;
+	WRITE_ONCE(as->unasked, false);
+	/* nor is a join of then to be told of */
+	sk->sk_socket->state = SS_UNCONNECTED;
+	/* a sum that is being copied has no place to go back to */
+	as->run++;
 	atp_job_put(job);
 }
 
-/* Take a rank of a job.  Context: socket lock. */
+/* Has the job such a rank, and on this host? */
+static int atp_check_rank(const struct atp_job *job, u32 rank)
+{
+	if (rank == ATP_SERVER && job->params.server)
+		return job->role & ATP_ROLE_PS ? 0 : -EADDRNOTAVAIL;
+	if (rank >= job->params.workers)
+		return -EINVAL;
+	return atp_addr_local(job->net, &job->addr[rank]) ? 0 : -EADDRNOTAVAIL;
+}
+
+/* Take a rank of a job, or the application's place.  Context: socket lock. */
 static int atp_sk_bind(struct sock *sk, u32 id, u32 rank)
 {
 	struct net *net = sock_net(sk);
@@ -91,11 +107,8 @@ static int atp_sk_bind(struct sock *sk, u32 id, u32 rank)
 	err = -EACCES;
 	if (!atp_job_may_join(job, net))
 		goto put;
-	err = -EINVAL;
-	if (rank >= job->params.workers)
-		goto put;
-	err = -EADDRNOTAVAIL;
-	if (!atp_addr_local(net, &job->addr[rank]))
+	err = atp_check_rank(job, rank);
+	if (err)
 		goto put;
 	err = dst_cache_init(&as->dst, ATP_GFP);
 	if (err)
@@ -103,6 +116,7 @@ static int atp_sk_bind(struct sock *sk, u32 id, u32 rank)
 	/* packets reach the socket from here on */
 	WRITE_ONCE(as->job, job);
 	as->rank = rank;
+	as->server = rank == ATP_SERVER;
 	err = atp_job_attach(job, sk, rank);
 	if (err)
 		goto undo;
@@ -110,6 +124,7 @@ static int atp_sk_bind(struct sock *sk, u32 id, u32 rank)
 	return 0;
 
 undo:
+	as->server = false;
 	WRITE_ONCE(as->job, NULL);
 	dst_cache_destroy(&as->dst);
 	memset(&as->dst, 0, sizeof(as->dst));
@@ -148,6 +163,18 @@ static int atp_wait_join(struct sock *sk, long timeo)
 	}
 	remove_wait_queue(sk_sleep(sk), &wait);
 	return err;
+}
+
+/* Has the application at the PS joined a run that all ranks have left in peace
+ * before anybody looked?  Context: socket lock.
+ */
+static bool atp_sk_joined_and_over(const struct sock *sk)
+{
+	const struct atp_sock *as = atp_sk(sk);
+
+	sock_owned_by_me(sk);
+
+	return as->server && as->eof && sk->sk_socket->state == SS_CONNECTING;
 }
 
 /**
@@ -191,7 +218,10 @@ int atp_sk_join(struct sock *sk, u32 id, u32 rank, bool nonblock)
 			break;
 		fallthrough;
 	default:
-		err = READ_ONCE(as->job->dead) ? -ENOENT : atp_sk_start(sk);
+		if (atp_sk_joined_and_over(sk))
+			break;
+		err = READ_ONCE(as->job->dead) ? -ENOENT :
+		      as->server ? atp_server_start(sk) : atp_sk_start(sk);
 		if (err)
 			goto out;
 		sock->state = SS_CONNECTING;
@@ -199,7 +229,8 @@ int atp_sk_join(struct sock *sk, u32 id, u32 rank, bool nonblock)
 	err = atp_wait_join(sk, sock_sndtimeo(sk, nonblock));
 	if (err)
 		goto out;
-	if (as->session.state == ATP_SESSION_JOINED) {
+	if (as->session.state == ATP_SESSION_JOINED ||
+	    atp_sk_joined_and_over(sk)) {
 		sock->state = SS_CONNECTED;
 	} else {
 		sock->state = SS_UNCONNECTED;
@@ -319,11 +350,13 @@ static int atp_shutdown(struct socket *sock, int how)
 		return -EINVAL;
 	lock_sock(sk);
 	/* the other half of one that has left its run already, too */
-	if (atp_sk(sk)->session.state == ATP_SESSION_JOINED ||
-	    sk->sk_shutdown & SEND_SHUTDOWN)
-		atp_sk_shutdown(sk, how + 1);
-	else
+	if (atp_sk(sk)->session.state != ATP_SESSION_JOINED &&
+	    !(sk->sk_shutdown & SEND_SHUTDOWN))
 		err = -ENOTCONN;
+	else if (atp_sk(sk)->server)
+		atp_server_shutdown(sk);
+	else
+		atp_sk_shutdown(sk, how + 1);
 	release_sock(sk);
 	return err;
 }

@@ -5,7 +5,8 @@
  *   struct atp_net    a network namespace: jobs, UDP sockets, counters
  *   struct atp_job    a job as this host knows it; may hold a PS and workers
  *   struct atp_ps_host  the PS of a job: engine, lock, timer
- *   struct atp_sock   a worker socket: engine, chunks, timer
+ *   struct atp_sock   a worker socket: engine, chunks, timer; or that of the
+ *                     application at the PS
  *
  * Locks, outer to inner; Documentation/locking.rst has the reasons:
  *
@@ -88,13 +89,15 @@ struct atp_net {
  * @folded: statistics already in the counters
  * @timer: for atp_ps_deadline(), soft
  * @armed: when @timer runs out, 0 if it does not
- * @stopped: no timer is armed any more
+ * @stopped: there is no run any more, no timer is armed, @mem is gone
  * @out: bursts to be sent, in order
  * @out_bytes: memory of @out, which is closed to more at ATP_PS_OUT_MAX
  * @tasklet: sends them, after a batch of gradients
  * @stalled: fragment for which a stall was reported
  * @mem: cells, values and raw slots
  * @mem_size: bytes of @mem
+ * @server: socket of the application that makes the results, while it waits for
+ *	a run or takes part in one, or NULL
  * @dst: routes to the workers
  */
 struct atp_ps_host {
@@ -111,8 +114,12 @@ struct atp_ps_host {
 	u32			stalled;
 	void			*mem;
 	size_t			mem_size;
+	struct sock		*server;
 	struct dst_cache	dst[ATP_MAX_WORKERS];
 };
+
+/* Sockets of a job: by rank, and the application at the PS */
+#define ATP_SLOTS		(ATP_MAX_WORKERS + 1)
 
 /**
  * struct atp_job - a job as this host knows it
@@ -130,8 +137,8 @@ struct atp_ps_host {
  * @gid: group that may join, or INVALID_GID
  * @lock: protects writes of @socks, @dead and the times in @params
  * @dead: removed; nobody joins any more
- * @socks: worker sockets on this host, by rank; readers use RCU
- * @ps: if the PS is here and the job was not removed, else NULL
+ * @socks: sockets on this host, by atp_job_slot(); readers use RCU
+ * @ps: if the PS is here, else NULL; stopped once the job is removed
  * @mib: counters
  */
 struct atp_job {
@@ -149,10 +156,16 @@ struct atp_job {
 	kgid_t			gid;
 	spinlock_t		lock;	/* socks, dead, timeout */
 	bool			dead;
-	struct sock __rcu	*socks[ATP_MAX_WORKERS];
+	struct sock __rcu	*socks[ATP_SLOTS];
 	struct atp_ps_host	*ps;
 	struct atp_mib __percpu	*mib;
 };
+
+/* Where atp_job.socks has a rank, or ATP_SERVER */
+static inline u32 atp_job_slot(u32 rank)
+{
+	return min_t(u32, rank, ATP_MAX_WORKERS);
+}
 
 /* struct atp_sock.deferred: work for release_cb */
 #define ATP_DEFER_TIMER		0
@@ -161,19 +174,22 @@ struct atp_job {
 #define ATP_DEFER_MTU		3
 
 /**
- * struct atp_sock - a worker socket; all fields under the socket lock
+ * struct atp_sock - a socket; all fields under the socket lock
  * @sk: first, as for every family
  * @pinet6: where struct inet_sock has it: the output of IPv6 asks the owner of
  *	a packet for it, whatever family that is
  * @job: held from bind() to release(), NULL before; read without lock
- * @rank: rank in @job
+ * @rank: rank in @job, or ATP_SERVER
+ * @server: that of the application at the PS; no worker, timer or protocol runs
+ *	then, and of @session only the state counts
  * @attached: in @job->socks
  * @dead: released; nothing is sent, armed or queued any more
  * @session: membership
  * @worker: tensors, valid once joined
  * @running: @worker is valid
  * @run: changes with every join
- * @ready: bytes of the oldest chunk if it is complete; read without lock
+ * @ready: bytes of the oldest chunk if it is complete, server: of sums that the
+ *	next pull may give; read without lock
  * @idle: every chunk that was pushed is complete; read without lock
  * @eof: shut down, no result comes any more; read without lock
  * @failed: a run has ended by failure; read without lock
@@ -182,11 +198,16 @@ struct atp_job {
  * @timer: for the engine's deadlines, soft
  * @armed: when @timer runs out, 0 if it does not
  * @retry: a burst found no memory: try again then, 0 for no
- * @tasklet: sends after a batch of parameter packets
+ * @tasklet: sends after a batch of parameter packets; server: the PS has news
  * @deferred: ATP_DEFER_* bits, set while a user owns the socket
- * @dtype: data type of the next chunk
+ * @dtype: data type of the next chunk; server: of the last sum
  * @wanted: bytes that the last refused sendmsg() needed; read without lock
  * @nospace: somebody waits for room; poll sets it without lock
+ * @sums: (server) that were looked at, or could not be copied; oldest first
+ * @pulled: (server) first fragment that was not pulled; the PS may count more:
+ *	those in @sums
+ * @unasked: (server) a result was refused, as no sum was pulled for it; read
+ *	without lock
  * @dst: route to the PS
  */
 struct atp_sock {
@@ -194,6 +215,7 @@ struct atp_sock {
 	struct ipv6_pinfo	*pinet6;
 	struct atp_job		*job;
 	u32			rank;
+	bool			server;
 	bool			attached;
 	bool			dead;
 	struct atp_session	session;
@@ -214,6 +236,9 @@ struct atp_sock {
 	u8			dtype;
 	u32			wanted;
 	bool			nospace;
+	struct atp_chunk	*sums;
+	u32			pulled;
+	bool			unasked;
 	struct dst_cache	dst;
 };
 
@@ -221,10 +246,12 @@ struct atp_sock {
  * struct atp_push - a chunk and who looks at it
  * @chunk: for the engine
  * @users: the engine or who has pulled it, and who peeks; socket lock
+ * @part: (server) it is not the end of what workers pushed as one
  */
 struct atp_push {
 	struct atp_chunk	chunk;
 	u32			users;
+	bool			part;
 };
 
 static inline struct atp_sock *atp_sk(const struct sock *sk)
@@ -275,6 +302,7 @@ int atp_sk_join(struct sock *sk, u32 job, u32 rank, bool nonblock);
 int atp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len);
 bool atp_sk_writeable(const struct sock *sk);
 void atp_write_space(struct sock *sk);
+struct atp_push *atp_push_new(struct sock *sk, u32 len);
 void atp_chunk_put(struct sock *sk, struct atp_chunk *chunk);
 
 /* recvmsg.c */
@@ -290,6 +318,7 @@ int atp_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg);
 
 /* worker.c */
 void atp_sk_init(struct atp_sock *as);
+void atp_sk_reset(struct sock *sk);
 int atp_sk_start(struct sock *sk);
 void atp_sk_update(struct sock *sk);
 void atp_sk_shutdown(struct sock *sk, u8 how);
@@ -306,10 +335,23 @@ void atp_sk_release_cb(struct sock *sk);
 int atp_sk_errno(const struct sock *sk);
 void atp_sk_info(const struct sock *sk, struct atp_info *info);
 
+/* server.c */
+void atp_server_news(struct sock *sk);
+int atp_server_start(struct sock *sk);
+void atp_server_leave(struct sock *sk);
+void atp_server_shutdown(struct sock *sk);
+struct atp_chunk *atp_server_pull(struct sock *sk, u32 elements, bool peek,
+				  int *err);
+void atp_server_put_back(struct sock *sk, struct atp_chunk *chunk);
+int atp_server_answer(struct sock *sk, const struct atp_chunk *chunk);
+bool atp_server_owes(const struct atp_sock *as);
+void atp_server_info(const struct atp_sock *as, struct atp_info *info);
+
 /* ps.c */
+void atp_ps_act(struct atp_job *job, const struct atp_ps_out *out)
+	__must_hold(&job->ps->lock);
 int atp_ps_start(struct atp_job *job);
 void atp_ps_shutdown(struct atp_job *job);
-void atp_ps_free(struct atp_job *job);
 void atp_ps_set_times(struct atp_ps_host *ps, u64 timeout, u64 patience);
 void atp_ps_receive(struct atp_job *job, struct sk_buff *skb, u32 sender);
 bool atp_ps_icmp(struct atp_job *job, u32 ranks, u32 epoch, bool too_big);

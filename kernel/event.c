@@ -24,6 +24,8 @@ int atp_reason_errno(u32 reason)
 		return -EMSGSIZE;
 	case ATP_REASON_REMOVED:
 		return -EIDRM;
+	case ATP_REASON_SERVER:
+		return -EOWNERDEAD;
 	default:
 		return -ECONNABORTED;
 	}

@@ -41,6 +41,7 @@ static void atp_job_free_rcu(struct rcu_head *rcu)
 	struct atp_job *job = container_of(rcu, struct atp_job, rcu);
 
 	free_percpu(job->mib);
+	kfree(job->ps);
 	kfree(job);
 }
 
@@ -214,18 +215,18 @@ unlock:
 	return err;
 }
 
-/* End the run of every local worker socket; where a user owns the socket, as
- * soon as he lets go of it.
+/* End the run of every local socket; where a user owns the socket, as soon as
+ * he lets go of it.
  */
 static void atp_job_fail_sockets(struct atp_job *job)
 {
 	struct sock *sk;
-	u32 rank;
+	u32 slot;
 
-	for (rank = 0; rank < job->params.workers; rank++) {
+	for (slot = 0; slot < ATP_SLOTS; slot++) {
 		spin_lock_bh(&job->lock);
 		WRITE_ONCE(job->dead, true);
-		sk = rcu_dereference_protected(job->socks[rank],
+		sk = rcu_dereference_protected(job->socks[slot],
 					       lockdep_is_held(&job->lock));
 		if (sk)
 			sock_hold(sk);
@@ -248,9 +249,10 @@ static void atp_job_unlink(struct atp_net *an, struct atp_job *job)
 	WRITE_ONCE(an->seq, an->seq + 1);
 }
 
-/* End its run.  The PS goes at once, though sockets may keep the job: memory
- * that is no longer counted must not be held.  Netlink requests, which look at
- * it by a reference, are serialised with this one by genl_mutex.
+/* End its run.  The PS lets go of its memory at once, though sockets may keep
+ * the job: memory that is no longer counted must not be held.  Netlink
+ * requests, which look at it by a reference, are serialised with this one by
+ * genl_mutex.
  *
  * Context: a grace period after atp_job_unlink().
  */
@@ -264,7 +266,6 @@ static void atp_job_end(struct atp_net *an, struct atp_job *job)
 	if (job->ps) {
 		mem_size = job->ps->mem_size;
 		atp_ps_shutdown(job);
-		atp_ps_free(job);
 		an->ps_mem -= mem_size;
 		atp_ps_mem_uncharge(job->net, mem_size);
 	}
@@ -341,6 +342,7 @@ void atp_job_set_times(struct atp_job *job, u64 timeout, u64 patience)
 /* Make @sk the socket of @rank.  Context: socket lock held. */
 int atp_job_attach(struct atp_job *job, struct sock *sk, u32 rank)
 {
+	u32 slot = atp_job_slot(rank);
 	int err = 0;
 
 	sock_owned_by_me(sk);
@@ -348,10 +350,10 @@ int atp_job_attach(struct atp_job *job, struct sock *sk, u32 rank)
 	spin_lock_bh(&job->lock);
 	if (job->dead)
 		err = -ENOENT;
-	else if (rcu_access_pointer(job->socks[rank]))
+	else if (rcu_access_pointer(job->socks[slot]))
 		err = -EADDRINUSE;
 	else
-		rcu_assign_pointer(job->socks[rank], sk);
+		rcu_assign_pointer(job->socks[slot], sk);
 	spin_unlock_bh(&job->lock);
 	return err;
 }
@@ -359,11 +361,13 @@ int atp_job_attach(struct atp_job *job, struct sock *sk, u32 rank)
 /* Context: socket lock held. */
 void atp_job_detach(struct atp_job *job, struct sock *sk, u32 rank)
 {
+	u32 slot = atp_job_slot(rank);
+
 	sock_owned_by_me(sk);
 
 	spin_lock_bh(&job->lock);
-	if (rcu_access_pointer(job->socks[rank]) == sk)
-		RCU_INIT_POINTER(job->socks[rank], NULL);
+	if (rcu_access_pointer(job->socks[slot]) == sk)
+		RCU_INIT_POINTER(job->socks[slot], NULL);
 	spin_unlock_bh(&job->lock);
 }
 

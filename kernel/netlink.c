@@ -162,6 +162,8 @@ static int atp_nl_params(struct atp_job *job, struct genl_info *info)
 				    "not a power of two");
 		return -EINVAL;
 	}
+	attr = info->attrs[ATP_A_JOB_SERVER];
+	p->server = attr && nla_get_u8(attr);
 	p->scale = atp_nl_u32(info, ATP_A_JOB_SCALE, ATP_DEFAULT_SCALE);
 	p->timeout = atp_nl_time(info, ATP_A_JOB_TIMEOUT, ATP_DEFAULT_TIMEOUT);
 	p->patience = atp_nl_time(info, ATP_A_JOB_PATIENCE,
@@ -269,15 +271,18 @@ static int atp_nl_put_workers(struct sk_buff *skb, const struct atp_job *job)
 static int atp_nl_put_ps(struct sk_buff *skb, struct atp_job *job)
 {
 	struct atp_ps_host *ps = job->ps;
-	u32 epoch, joined, frontier, waiting, rank;
-	bool running;
-	u64 since;
+	u32 epoch, joined, frontier, rank;
+	struct atp_ps_wait wait;
+	bool running, server;
+	u64 since = 0;
 
 	spin_lock_bh(&ps->lock);
 	epoch = ps->engine.epoch;
 	running = ps->engine.running;
 	frontier = ps->engine.frontier;
-	waiting = atp_ps_waiting(&ps->engine, &since);
+	if (atp_ps_waiting(&ps->engine, &wait))
+		since = ktime_get_ns() - wait.since;
+	server = ps->engine.server.joined || ps->engine.server.pending;
 	joined = 0;
 	for (rank = 0; rank < job->params.workers; rank++)
 		if ((running && ps->engine.members[rank].joined) ||
@@ -285,12 +290,13 @@ static int atp_nl_put_ps(struct sk_buff *skb, struct atp_job *job)
 			joined |= BIT(rank);
 	spin_unlock_bh(&ps->lock);
 
-	since = waiting ? ktime_get_ns() - since : 0;
 	if (nla_put_u32(skb, ATP_A_JOB_EPOCH, epoch) ||
 	    nla_put_u32(skb, ATP_A_JOB_JOINED, joined) ||
 	    nla_put_u8(skb, ATP_A_JOB_RUNNING, running) ||
 	    nla_put_u32(skb, ATP_A_JOB_FRONTIER, frontier) ||
-	    nla_put_u32(skb, ATP_A_JOB_WAITING, waiting) ||
+	    nla_put_u32(skb, ATP_A_JOB_WAITING, wait.ranks) ||
+	    nla_put_u8(skb, ATP_A_JOB_SERVER_JOINED, server) ||
+	    nla_put_u8(skb, ATP_A_JOB_SERVER_WAITING, wait.server) ||
 	    nla_put_u32(skb, ATP_A_JOB_STALL_MS,
 			div_u64(since, NSEC_PER_MSEC)) ||
 	    nla_put_u32(skb, ATP_A_JOB_MEMORY, ps->mem_size))
@@ -300,10 +306,10 @@ static int atp_nl_put_ps(struct sk_buff *skb, struct atp_job *job)
 
 static u32 atp_nl_sockets(const struct atp_job *job)
 {
-	u32 rank, n = 0;
+	u32 slot, n = 0;
 
-	for (rank = 0; rank < job->params.workers; rank++)
-		n += !!rcu_access_pointer(job->socks[rank]);
+	for (slot = 0; slot < ATP_SLOTS; slot++)
+		n += !!rcu_access_pointer(job->socks[slot]);
 	return n;
 }
 
@@ -321,6 +327,7 @@ static int atp_nl_put_attrs(struct sk_buff *skb, struct atp_job *job)
 	    nla_put_u32(skb, ATP_A_JOB_FRAGMENT, p->fragment) ||
 	    nla_put_u32(skb, ATP_A_JOB_WINDOW, p->window) ||
 	    nla_put_u32(skb, ATP_A_JOB_SCALE, p->scale) ||
+	    nla_put_u8(skb, ATP_A_JOB_SERVER, p->server) ||
 	    nla_put_u32(skb, ATP_A_JOB_TIMEOUT,
 			div_u64(READ_ONCE(p->timeout), NSEC_PER_MSEC)) ||
 	    nla_put_u32(skb, ATP_A_JOB_PATIENCE,
@@ -464,13 +471,13 @@ static int atp_nl_put_sock(struct sk_buff *skb, struct sock *sk,
 	return 0;
 }
 
-/* The socket of a rank with a reference, or NULL. */
-static struct sock *atp_nl_hold_sock(struct atp_job *job, u32 rank)
+/* A socket of a job with a reference, or NULL. */
+static struct sock *atp_nl_hold_sock(struct atp_job *job, u32 slot)
 {
 	struct sock *sk;
 
 	spin_lock_bh(&job->lock);
-	sk = rcu_dereference_protected(job->socks[rank],
+	sk = rcu_dereference_protected(job->socks[slot],
 				       lockdep_is_held(&job->lock));
 	if (sk)
 		sock_hold(sk);
@@ -478,7 +485,7 @@ static struct sock *atp_nl_hold_sock(struct atp_job *job, u32 rank)
 	return sk;
 }
 
-/* cb->args: bucket, place in it, rank */
+/* cb->args: bucket, place in it, slot */
 int atp_nl_sock_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct atp_net *an = atp_pernet(sock_net(skb->sk));
@@ -494,8 +501,7 @@ int atp_nl_sock_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 		hlist_for_each_entry(job, &an->jobs[bucket], node) {
 			if (n++ < cb->args[1])
 				continue;
-			for (; cb->args[2] < job->params.workers;
-			     cb->args[2]++) {
+			for (; cb->args[2] < ATP_SLOTS; cb->args[2]++) {
 				sk = atp_nl_hold_sock(job, cb->args[2]);
 				if (!sk)
 					continue;

@@ -23,6 +23,7 @@ static const struct nla_policy atp_job_add_nl_policy[] = {
 	[ATP_A_JOB_UID] = { .type = NLA_U32 },
 	[ATP_A_JOB_GID] = { .type = NLA_U32 },
 	[ATP_A_JOB_PATIENCE] = { .type = NLA_U32 },
+	[ATP_A_JOB_SERVER] = NLA_POLICY_MAX(NLA_U8, 1),
 };
 
 static const struct nla_policy atp_job_set_nl_policy[] = {
@@ -47,7 +48,7 @@ const struct genl_ops atp_nl_ops[] = {
 		.cmd		= ATP_CMD_JOB_ADD,
 		.doit		= atp_nl_job_add_doit,
 		.policy		= atp_job_add_nl_policy,
-		.maxattr	= ATP_A_JOB_PATIENCE,
+		.maxattr	= ATP_A_JOB_SERVER,
 		.flags		= GENL_UNS_ADMIN_PERM,
 	},
 	{

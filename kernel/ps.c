@@ -142,30 +142,29 @@ static void atp_ps_build_out(struct atp_job *job, const struct atp_ps_out *out)
 }
 
 /* When others have waited for half the timeout and nothing was completed for so
- * long, or U64_MAX; @waiting: whom for.  Once per fragment.
+ * long, or U64_MAX; @wait: whom for.  Once per fragment.
  */
-static u64 atp_ps_stall(struct atp_ps_host *ps, u32 *waiting)
+static u64 atp_ps_stall(struct atp_ps_host *ps, struct atp_ps_wait *wait)
 	__must_hold(&ps->lock)
 {
-	u64 since;
-
 	lockdep_assert_held(&ps->lock);
 
-	*waiting = atp_ps_waiting(&ps->engine, &since);
-	if (!*waiting || ps->stalled == ps->engine.frontier + 1)
+	if (!atp_ps_waiting(&ps->engine, wait) ||
+	    ps->stalled == ps->engine.frontier + 1)
 		return U64_MAX;
-	return max(since, ps->engine.progress) + ps->engine.params.timeout / 2;
+	return max(wait->since, ps->engine.progress) +
+	       ps->engine.params.timeout / 2;
 }
 
 static void atp_ps_arm(struct atp_ps_host *ps)
 	__must_hold(&ps->lock)
 {
 	u64 when = atp_ps_deadline(&ps->engine);
-	u32 waiting;
+	struct atp_ps_wait wait;
 
 	lockdep_assert_held(&ps->lock);
 
-	when = min(when, atp_ps_stall(ps, &waiting));
+	when = min(when, atp_ps_stall(ps, &wait));
 
 	if (ps->stopped || when == U64_MAX || (ps->armed && ps->armed <= when))
 		return;
@@ -199,7 +198,7 @@ static void atp_ps_events(struct atp_job *job, const struct atp_ps_out *out)
 }
 
 /* Carry out what the engine wants. */
-static void atp_ps_act(struct atp_job *job, const struct atp_ps_out *out)
+void atp_ps_act(struct atp_job *job, const struct atp_ps_out *out)
 	__must_hold(&job->ps->lock)
 {
 	lockdep_assert_held(&job->ps->lock);
@@ -210,6 +209,9 @@ static void atp_ps_act(struct atp_job *job, const struct atp_ps_out *out)
 	atp_ps_arm(job->ps);
 	if (!skb_queue_empty(&job->ps->out))
 		tasklet_schedule(&job->ps->tasklet);
+	if (job->ps->server && out->events &
+	    (ATP_PS_EV_RUN | ATP_PS_EV_ENDED | ATP_PS_EV_SUM))
+		tasklet_schedule(&atp_sk(job->ps->server)->tasklet);
 }
 
 /* Parameter packets no longer fit the path to these ranks, and never will.
@@ -308,15 +310,15 @@ static void atp_ps_check_stall(struct atp_job *job, u64 now)
 	__must_hold(&job->ps->lock)
 {
 	struct atp_ps_host *ps = job->ps;
-	u32 waiting;
+	struct atp_ps_wait wait;
 
 	lockdep_assert_held(&ps->lock);
 
-	if (now < atp_ps_stall(ps, &waiting))
+	if (now < atp_ps_stall(ps, &wait))
 		return;
 	ps->stalled = ps->engine.frontier + 1;
 	atp_event(job->net, ATP_EVENT_STALLED, job->params.job,
-		  ps->engine.epoch, 0, waiting, ps->engine.frontier, U32_MAX,
+		  ps->engine.epoch, 0, wait.ranks, ps->engine.frontier, U32_MAX,
 		  GFP_ATOMIC);
 }
 
@@ -338,7 +340,20 @@ static enum hrtimer_restart atp_ps_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Context: process; the job is not in the table yet. */
+/* Memory and routes go; what is left is for those who still look at it. */
+static void atp_ps_empty(struct atp_ps_host *ps)
+{
+	u32 rank;
+
+	for (rank = 0; rank < ps->job->params.workers; rank++)
+		dst_cache_destroy(&ps->dst[rank]);
+	kvfree(ps->mem);
+	ps->mem = NULL;
+}
+
+/* Context: process; the job is not in the table yet.  The PS goes with it, also
+ * if this fails.
+ */
 int atp_ps_start(struct atp_job *job)
 {
 	struct atp_ps_host *ps;
@@ -361,7 +376,7 @@ int atp_ps_start(struct atp_job *job)
 	for (rank = 0; !err && rank < job->params.workers; rank++)
 		err = dst_cache_init(&ps->dst[rank], ATP_GFP);
 	if (err) {
-		atp_ps_free(job);
+		atp_ps_empty(ps);
 		return err;
 	}
 	atp_ps_init(&ps->engine, &job->params, get_random_u32(), ps->mem);
@@ -377,7 +392,11 @@ void atp_ps_set_times(struct atp_ps_host *ps, u64 timeout, u64 patience)
 	spin_unlock_bh(&ps->lock);
 }
 
-/* End the run and the timer.  Context: process; no packet finds the job. */
+/* End the run and the timer, and free all but the PS itself: the socket of its
+ * application may look at it as long as it holds the job, and finds no run.
+ *
+ * Context: process; no packet finds the job.
+ */
 void atp_ps_shutdown(struct atp_job *job)
 {
 	struct atp_ps_host *ps = job->ps;
@@ -387,21 +406,10 @@ void atp_ps_shutdown(struct atp_job *job)
 	atp_ps_stop(&ps->engine, &out);
 	ps->stopped = true;
 	atp_ps_act(job, &out);
+	ps->server = NULL;
 	spin_unlock_bh(&ps->lock);
 	hrtimer_cancel(&ps->timer);
 	/* waits until the last packets are out */
 	tasklet_kill(&ps->tasklet);
-}
-
-/* Context: process; it was shut down, or never started. */
-void atp_ps_free(struct atp_job *job)
-{
-	struct atp_ps_host *ps = job->ps;
-	u32 rank;
-
-	for (rank = 0; rank < job->params.workers; rank++)
-		dst_cache_destroy(&ps->dst[rank]);
-	kvfree(ps->mem);
-	kfree(ps);
-	job->ps = NULL;
+	atp_ps_empty(ps);
 }

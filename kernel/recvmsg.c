@@ -16,6 +16,20 @@ static bool atp_sk_may_pull(struct sock *sk)
 	       READ_ONCE(sk->sk_state) != TCP_ESTABLISHED;
 }
 
+/* An application at the PS that owes results: the workers may not send more
+ * until they have them.  If this descriptor is the only one, of a process with
+ * one thread, nobody gives them while it sleeps.  Context: socket lock.
+ */
+static bool atp_sk_owes(const struct sock *sk)
+{
+	const struct file *file = sk->sk_socket->file;
+
+	sock_owned_by_me(sk);
+
+	return atp_sk(sk)->server && atp_server_owes(atp_sk(sk)) && file &&
+	       file_count(file) == 1;
+}
+
 /* Sleep until there is a result or will be none.  Context: socket lock. */
 static int atp_wait_result(struct sock *sk, long *timeo)
 {
@@ -26,6 +40,8 @@ static int atp_wait_result(struct sock *sk, long *timeo)
 
 	if (atp_sk_may_pull(sk))
 		return 0;
+	if (*timeo && atp_sk_owes(sk))
+		return -EMSGSIZE;
 	add_wait_queue(sk_sleep(sk), &wait);
 	while (!atp_sk_may_pull(sk)) {
 		if (!*timeo) {
@@ -44,12 +60,28 @@ static int atp_wait_result(struct sock *sk, long *timeo)
 	return err;
 }
 
+/* The oldest chunk, to be taken or looked at.  Context: socket lock. */
+static struct atp_chunk *atp_sk_pull(struct sock *sk, bool peek)
+{
+	struct atp_sock *as = atp_sk(sk);
+	struct atp_chunk *chunk = as->worker.head;
+
+	sock_owned_by_me(sk);
+
+	if (peek)
+		container_of(chunk, struct atp_push, chunk)->users++;
+	else
+		atp_worker_pop(&as->worker);
+	atp_sk_update(sk);
+	return chunk;
+}
+
 /* Take the oldest chunk, or look at it.  Return: chunk; NULL with @err for
  * none: 0 after shutdown; @run is whose result it is.  Context: process, takes
  * the socket lock.
  */
-static struct atp_chunk *atp_pull_begin(struct sock *sk, int flags, u32 *run,
-					int *err)
+static struct atp_chunk *atp_pull_begin(struct sock *sk, size_t len, int flags,
+					u32 *run, int *err)
 {
 	struct atp_sock *as = atp_sk(sk);
 	struct atp_chunk *chunk = NULL;
@@ -62,13 +94,12 @@ static struct atp_chunk *atp_pull_begin(struct sock *sk, int flags, u32 *run,
 		goto out;
 	if (as->ready) {
 		*run = as->run;
-		chunk = as->worker.head;
-		if (flags & MSG_PEEK)
-			container_of(chunk, struct atp_push, chunk)->users++;
-		else
-			atp_worker_pop(&as->worker);
-		atp_sk_update(sk);
-		goto out;
+		chunk = as->server ?
+			atp_server_pull(sk, min_t(size_t, len / 4, U32_MAX),
+					flags & MSG_PEEK, err) :
+			atp_sk_pull(sk, flags & MSG_PEEK);
+		if (chunk || *err)
+			goto out;
 	}
 	/* the run has ended, or nothing was ever joined, or shutdown */
 	*err = sock_error(sk);
@@ -93,9 +124,11 @@ static void atp_pull_undo(struct sock *sk, struct atp_chunk *chunk, u32 run)
 	struct atp_sock *as = atp_sk(sk);
 
 	lock_sock(sk);
-	if (!as->running || as->run != run) {
+	if (as->run != run || !(as->running || as->server)) {
 		atp_chunk_put(sk, chunk);
 		sk->sk_write_space(sk);
+	} else if (as->server) {
+		atp_server_put_back(sk, chunk);
 	} else {
 		atp_worker_put_back(&as->worker, chunk);
 		atp_sk_update(sk);
@@ -109,6 +142,8 @@ static void atp_pull_undo(struct sock *sk, struct atp_chunk *chunk, u32 run)
 static int atp_pull_copy(const struct atp_chunk *chunk, struct msghdr *msg,
 			 size_t len, int flags)
 {
+	const struct atp_push *push = container_of(chunk, struct atp_push,
+						   chunk);
 	size_t size = (size_t)chunk->elements * 4;
 	size_t copy = min(len, size);
 
@@ -116,7 +151,8 @@ static int atp_pull_copy(const struct atp_chunk *chunk, struct msghdr *msg,
 		return -EOVERFLOW;
 	if (copy_to_iter(chunk->data, copy, &msg->msg_iter) != copy)
 		return -EFAULT;
-	msg->msg_flags |= MSG_EOR;
+	if (!push->part)
+		msg->msg_flags |= MSG_EOR;
 	if (copy == size)
 		return copy;
 	msg->msg_flags |= MSG_TRUNC;
@@ -135,7 +171,7 @@ int atp_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
 	if (flags & MSG_ERRQUEUE)
 		return atp_errqueue_recv(sk, msg);
 
-	chunk = atp_pull_begin(sk, flags, &run, &err);
+	chunk = atp_pull_begin(sk, len, flags, &run, &err);
 	if (!chunk)
 		return err;
 	err = atp_pull_copy(chunk, msg, len, flags);

@@ -25,12 +25,15 @@ static int atp_sk_space(const struct sock *sk)
 }
 
 /* Room for what was refused last, or for any byte?  What can never fit is
- * refused again at once, so that needs no room.  Context: as above.
+ * refused again at once, so that needs no room.  A result needs a sum that was
+ * pulled.  Context: as above.
  */
 bool atp_sk_writeable(const struct sock *sk)
 {
 	u32 wanted = READ_ONCE(atp_sk(sk)->wanted);
 
+	if (READ_ONCE(atp_sk(sk)->unasked))
+		return false;
 	if (wanted > READ_ONCE(sk->sk_sndbuf))
 		return true;
 	return atp_sk_space(sk) >= (int)max(wanted, 1U);
@@ -95,6 +98,44 @@ static void atp_push_free(struct atp_push *push)
 {
 	kvfree(push->chunk.data);
 	kfree(push);
+}
+
+/* When memory is short, each socket may hold as much as any other could hold,
+ * too, and the least that it is promised.  The kernel would ask this only of a
+ * socket with packets on their way, which do not tell what it holds.  Context:
+ * socket lock.
+ */
+static bool atp_sk_has_share(struct sock *sk, u32 cost)
+{
+	u32 held = sk->sk_wmem_queued + cost;
+
+	sock_owned_by_me(sk);
+
+	if (!sk_under_memory_pressure(sk) || held <= READ_ONCE(atp_wmem[0]))
+		return true;
+	return sk_prot_mem_limits(sk, 2) >
+	       percpu_counter_sum_positive(sk->sk_prot->sockets_allocated) *
+	       sk_mem_pages(held);
+}
+
+/* Room for a sum, charged as what is pushed is.  Return: NULL if there is no
+ * memory.  Context: socket lock, process.
+ */
+struct atp_push *atp_push_new(struct sock *sk, u32 len)
+{
+	u32 cost = atp_chunk_cost(len);
+	struct atp_push *push;
+
+	sock_owned_by_me(sk);
+
+	if (!atp_sk_has_share(sk, cost) || !sk_wmem_schedule(sk, cost))
+		return NULL;
+	push = atp_push_alloc(len, sk->sk_allocation | __GFP_NOWARN);
+	if (!push)
+		return NULL;
+	sk_wmem_queued_add(sk, cost);
+	sk_mem_charge(sk, cost);
+	return push;
 }
 
 /* One user less; the last frees it.  Context: socket lock. */
@@ -175,24 +216,6 @@ static int atp_push_error(struct sock *sk)
 	return err;
 }
 
-/* When memory is short, each socket may hold as much as any other could hold,
- * too, and the least that it is promised.  The kernel would ask this only of a
- * socket with packets on their way, which do not tell what it holds.  Context:
- * socket lock.
- */
-static bool atp_sk_has_share(struct sock *sk, u32 cost)
-{
-	u32 held = sk->sk_wmem_queued + cost;
-
-	sock_owned_by_me(sk);
-
-	if (!sk_under_memory_pressure(sk) || held <= READ_ONCE(atp_wmem[0]))
-		return true;
-	return sk_prot_mem_limits(sk, 2) >
-	       percpu_counter_sum_positive(sk->sk_prot->sockets_allocated) *
-	       sk_mem_pages(held);
-}
-
 /* Wait for room and charge the socket.  Return: 0 or a negative errno; @run and
  * @dtype are what the chunk is for.
  */
@@ -233,6 +256,29 @@ out:
 	return err;
 }
 
+/* Give the chunk to the engine.  Context: socket lock. */
+static int atp_push_chunk(struct sock *sk, struct atp_push *push)
+{
+	int err;
+
+	sock_owned_by_me(sk);
+
+	if (!atp_sk(sk)->server) {
+		if (!atp_worker_push(&atp_sk(sk)->worker, &push->chunk))
+			return -ENOBUFS;
+		atp_sk_update(sk);
+		atp_sk_push(sk);
+		return 0;
+	}
+	err = atp_server_answer(sk, &push->chunk);
+	if (!err) {
+		/* the engine has a copy */
+		atp_chunk_put(sk, &push->chunk);
+		sk->sk_write_space(sk);
+	}
+	return err;
+}
+
 /* Give the chunk to the engine, unless its run has ended meanwhile. */
 static int atp_push_end(struct sock *sk, struct atp_push *push, u32 run)
 {
@@ -242,14 +288,11 @@ static int atp_push_end(struct sock *sk, struct atp_push *push, u32 run)
 	err = atp_push_error(sk);
 	if (!err && run != atp_sk(sk)->run)
 		err = -ECONNRESET;
-	if (!err && !atp_worker_push(&atp_sk(sk)->worker, &push->chunk))
-		err = -ENOBUFS;
+	if (!err)
+		err = atp_push_chunk(sk, push);
 	if (err) {
 		atp_chunk_put(sk, &push->chunk);
 		sk->sk_write_space(sk);
-	} else {
-		atp_sk_update(sk);
-		atp_sk_push(sk);
 	}
 	release_sock(sk);
 	return err;

@@ -239,7 +239,19 @@ static enum hrtimer_restart atp_sk_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* After a batch of parameter packets: one burst instead of one packet each. */
+/* After a batch of parameter packets: one burst instead of one packet each.  Or
+ * the PS has news for its application.  Context: socket lock.
+ */
+static void atp_sk_work(struct sock *sk)
+{
+	sock_owned_by_me(sk);
+
+	if (atp_sk(sk)->server)
+		atp_server_news(sk);
+	else
+		atp_sk_push(sk);
+}
+
 static void atp_sk_tasklet(struct tasklet_struct *t)
 {
 	struct atp_sock *as = from_tasklet(as, t, tasklet);
@@ -249,7 +261,7 @@ static void atp_sk_tasklet(struct tasklet_struct *t)
 	if (sock_owned_by_user(sk))
 		set_bit(ATP_DEFER_PUSH, &as->deferred);
 	else
-		atp_sk_push(sk);
+		atp_sk_work(sk);
 	bh_unlock_sock(sk);
 }
 
@@ -301,7 +313,7 @@ void atp_sk_release_cb(struct sock *sk)
 	if (test_and_clear_bit(ATP_DEFER_TIMER, &as->deferred))
 		atp_sk_timeout(sk);
 	if (test_and_clear_bit(ATP_DEFER_PUSH, &as->deferred))
-		atp_sk_push(sk);
+		atp_sk_work(sk);
 }
 
 /* The run is over for this socket.  Context: socket lock. */
@@ -316,6 +328,9 @@ void atp_sk_fail(struct sock *sk, u32 reason, u32 ranks)
 	if (as->running)
 		atp_sk_fold(as);
 	WRITE_ONCE(as->failed, true);
+	/* nobody gets what the application would make of a sum */
+	if (as->server)
+		WRITE_ONCE(as->ready, 0);
 	as->session.state = ATP_SESSION_FAILED;
 	as->session.reason = reason;
 	as->session.ranks = ranks;
@@ -577,6 +592,26 @@ void atp_sk_free_frags(struct sock *sk)
 	sk_mem_uncharge(sk, atp_sk_frags_size(as));
 }
 
+/* Nothing of an earlier run is left: the next may begin.  Context: socket lock,
+ * process.
+ */
+void atp_sk_reset(struct sock *sk)
+{
+	struct atp_sock *as = atp_sk(sk);
+
+	sock_owned_by_me(sk);
+
+	atp_sk_purge(sk);
+	as->run++;
+	WRITE_ONCE(as->wanted, 0);
+	WRITE_ONCE(as->failed, false);
+	WRITE_ONCE(sk->sk_err, 0);
+	skb_queue_purge(&sk->sk_error_queue);
+	WRITE_ONCE(sk->sk_shutdown, 0);
+	atp_sk_update(sk);
+	WRITE_ONCE(sk->sk_state, TCP_SYN_SENT);
+}
+
 /* Begin to join.  Context: socket lock, process. */
 int atp_sk_start(struct sock *sk)
 {
@@ -601,16 +636,7 @@ int atp_sk_start(struct sock *sk)
 	err = atp_sk_alloc_frags(as);
 	if (err)
 		return err;
-	/* nothing of an earlier run is left */
-	atp_sk_purge(sk);
-	as->run++;
-	WRITE_ONCE(as->wanted, 0);
-	WRITE_ONCE(as->failed, false);
-	WRITE_ONCE(sk->sk_err, 0);
-	skb_queue_purge(&sk->sk_error_queue);
-	WRITE_ONCE(sk->sk_shutdown, 0);
-	atp_sk_update(sk);
-	WRITE_ONCE(sk->sk_state, TCP_SYN_SENT);
+	atp_sk_reset(sk);
 	atp_job_params(job, &params);
 	atp_session_init(&as->session, &params, as->rank);
 	atp_session_join(&as->session, ktime_get_ns(), get_random_u32());
@@ -626,6 +652,10 @@ void atp_sk_purge(struct sock *sk)
 
 	sock_owned_by_me(sk);
 
+	while ((chunk = as->sums)) {
+		as->sums = chunk->next;
+		atp_chunk_put(sk, chunk);
+	}
 	if (!as->running)
 		return;
 	while ((chunk = as->worker.head)) {
@@ -643,8 +673,10 @@ void atp_sk_stop(struct sock *sk)
 	struct atp_sock *as = atp_sk(sk);
 
 	lock_sock(sk);
-	if (as->job && (as->session.state == ATP_SESSION_JOINING ||
-			as->session.state == ATP_SESSION_JOINED))
+	if (as->server)
+		atp_server_leave(sk);
+	else if (as->job && (as->session.state == ATP_SESSION_JOINING ||
+			     as->session.state == ATP_SESSION_JOINED))
 		atp_sk_send_ctl(as, ATP_TYPE_LEAVE);
 	if (as->running)
 		atp_sk_fold(as);
@@ -732,10 +764,14 @@ void atp_sk_info(const struct sock *sk, struct atp_info *info)
 	info->epoch = READ_ONCE(as->session.epoch);
 	info->reason = READ_ONCE(as->session.reason);
 	info->ranks = READ_ONCE(as->session.ranks);
+	if (as->server)
+		atp_server_info(as, info);
 	if (!READ_ONCE(as->running))
 		return;
 	if (info->state == ATP_JOINED)
 		info->ranks = READ_ONCE(w->waiting);
+	if (info->state == ATP_JOINED && READ_ONCE(w->server))
+		info->flags |= ATP_INFO_SERVER;
 	info->una = READ_ONCE(w->una);
 	info->nxt = READ_ONCE(w->nxt);
 	info->end = READ_ONCE(w->end);

@@ -166,6 +166,7 @@ void atp_ctl_read(struct atp_ctl_host *ctl, const void *payload)
 	ctl->scale = be32_to_cpu(c.scale);
 	ctl->reason = be32_to_cpu(c.reason);
 	ctl->ranks = be32_to_cpu(c.ranks);
+	ctl->server = be32_to_cpu(c.server);
 }
 
 u32 atp_ctl_write(void *buf, const struct atp_pkt *pkt,
@@ -179,6 +180,7 @@ u32 atp_ctl_write(void *buf, const struct atp_pkt *pkt,
 		.scale = cpu_to_be32(ctl->scale),
 		.reason = cpu_to_be32(ctl->reason),
 		.ranks = cpu_to_be32(ctl->ranks),
+		.server = cpu_to_be32(ctl->server),
 	};
 	u32 len = atp_pkt_write_hdr(buf, pkt);
 

@@ -54,6 +54,7 @@ struct atp_pkt {
  * @scale: see struct atp_ctl
  * @reason: see struct atp_ctl
  * @ranks: see struct atp_ctl
+ * @server: see struct atp_ctl
  */
 struct atp_ctl_host {
 	u32	nonce;
@@ -63,6 +64,7 @@ struct atp_ctl_host {
 	u32	scale;
 	u32	reason;
 	u32	ranks;
+	u32	server;
 };
 
 /**
@@ -75,6 +77,7 @@ struct atp_ctl_host {
  * @timeout: nanoseconds of silence after which a party is dead
  * @patience: nanoseconds that the PS's oldest fragment waits for ranks that are
  *	alive, 0 for ever
+ * @server: an application at the PS makes the results
  */
 struct atp_params {
 	u32	job;
@@ -84,6 +87,7 @@ struct atp_params {
 	u32	scale;
 	u64	timeout;
 	u64	patience;
+	bool	server;
 };
 
 /* Lanes of a full fragment */

@@ -172,7 +172,8 @@ static enum atp_drop rx_complete(struct atp_ps *ps, const struct atp_pkt *pkt,
  * the worker's bit being absent.
  */
 static enum atp_drop rx_sum(struct atp_ps *ps, struct atp_cell *cell,
-			    const struct atp_pkt *pkt, struct atp_ps_out *out)
+			    const struct atp_pkt *pkt, u64 now,
+			    struct atp_ps_out *out)
 {
 	if (!(pkt->bitmap0 & ~cell->bitmap))
 		return ATP_DROP_DUPLICATE;
@@ -194,7 +195,7 @@ static enum atp_drop rx_sum(struct atp_ps *ps, struct atp_cell *cell,
 
 	cell->bitmap |= pkt->bitmap0;
 	if (cell->bitmap == atp_all_ranks(&ps->params))
-		atp_ps_complete(ps, cell, out);
+		atp_ps_summed(ps, now, cell, out);
 	return ATP_OK;
 
 overflow:
@@ -307,15 +308,15 @@ static enum atp_drop rx_gradient(struct atp_ps *ps, u64 now,
 	if (cell->state == ATP_CELL_COMPLETE)
 		return rx_complete(ps, pkt, from, out);
 
-	if (cell->state == ATP_CELL_RAW || (pkt->flags & ATP_F_RAW))
-		drop = atp_ps_raw_rx(ps, cell, pkt, from, out);
+	if (cell->state == ATP_CELL_SUMMED)
+		drop = ATP_DROP_DUPLICATE;
+	else if (cell->state == ATP_CELL_RAW || (pkt->flags & ATP_F_RAW))
+		drop = atp_ps_raw_rx(ps, cell, pkt, from, now, out);
 	else
-		drop = rx_sum(ps, cell, pkt, out);
+		drop = rx_sum(ps, cell, pkt, now, out);
 
-	if (cell->state == ATP_CELL_COMPLETE) {
-		ps->progress = now;
+	if (cell->state == ATP_CELL_COMPLETE || !ps->running)
 		return drop;
-	}
 	if (atp_ps_needs_left(ps, cell, now, out))
 		return drop;
 

@@ -23,6 +23,7 @@ enum atp_cell_state {
 	ATP_CELL_EMPTY,		/* nothing has come */
 	ATP_CELL_SUMMING,	/* value is the sum of bitmap's workers */
 	ATP_CELL_RAW,		/* raw request is out, raw slot holds values */
+	ATP_CELL_SUMMED,	/* value is the sum, the application's turn */
 	ATP_CELL_COMPLETE,	/* value is the answer */
 };
 
@@ -105,6 +106,24 @@ struct atp_ps_dispute {
 };
 
 /**
+ * struct atp_ps_server - the application that makes the results of the job
+ * @joined: takes part in the run
+ * @pending: waits for the next run
+ * @summed: oldest fragment without its sum
+ * @taken: oldest fragment whose sum the application has not taken
+ * @ready: lanes from @taken on of one chunk that it may take
+ * @whole: they go up to the end of that chunk
+ */
+struct atp_ps_server {
+	bool	joined;
+	bool	pending;
+	u32	summed;
+	u32	taken;
+	u32	ready;
+	bool	whole;
+};
+
+/**
  * struct atp_ps_stats - counted since the job was added
  * @switch_frags: additions that switches saved the PS: of a packet with n
  *	workers, n - 1
@@ -142,10 +161,11 @@ struct atp_ps_stats {
  * @raw_seq: fragment that has the raw slot
  * @raw_used: bit per raw slot
  * @frontier: oldest incomplete fragment
- * @progress: when a fragment was completed last
+ * @progress: when a fragment was summed or completed last
  * @salt: of the next new aggregator index
  * @members: per rank
  * @dispute: what ranks disagree about
+ * @server: the application, in a job that has one
  * @reason: why the last run ended
  * @blame: ranks for @reason
  * @aborts: ABORTs still to be sent
@@ -165,6 +185,7 @@ struct atp_ps {
 	u32	salt;
 	struct atp_ps_member members[ATP_MAX_WORKERS];
 	struct atp_ps_dispute dispute;
+	struct atp_ps_server server;
 	u32	reason;
 	u32	blame;
 	u32	aborts;
@@ -177,6 +198,7 @@ struct atp_ps {
 #define ATP_PS_EV_ENDED		0x02	/* a run has ended: reason, ranks */
 #define ATP_PS_EV_COMPLETE	0x04	/* fragment seq is complete */
 #define ATP_PS_EV_RAW		0x08	/* seq took the overflow path */
+#define ATP_PS_EV_SUM		0x10	/* the application may take a sum */
 
 /**
  * struct atp_ps_out - what to send now, and what happened
@@ -302,12 +324,122 @@ void atp_ps_fail(struct atp_ps *ps, u64 now, u32 reason, u32 blame,
 void atp_ps_stop(struct atp_ps *ps, struct atp_ps_out *out);
 
 /**
+ * atp_ps_pending() - who waits for the next run
+ * @ps: PS
+ *
+ * Return: ranks.
+ */
+u32 atp_ps_pending(const struct atp_ps *ps);
+
+/**
+ * struct atp_ps_wait - whom the oldest fragment waits for
+ * @since: when its first packet came
+ * @ranks: ranks that it lacks while others have sent it
+ * @server: all have, it is the application's turn
+ */
+struct atp_ps_wait {
+	u64	since;
+	u32	ranks;
+	bool	server;
+};
+
+/**
  * atp_ps_waiting() - whom the oldest fragment waits for
  * @ps: PS
- * @since: when its first packet came
+ * @wait: (out) whom and how long
  *
- * Return: ranks that it lacks while others have sent it; zero: nothing waits.
+ * Return: whether it waits for anybody.
  */
-u32 atp_ps_waiting(const struct atp_ps *ps, u64 *since);
+bool atp_ps_waiting(const struct atp_ps *ps, struct atp_ps_wait *wait);
+
+/*
+ * The application, if the job has one (ps_server.c).  It takes sums in the
+ * order of fragments and answers them in that order; it may take several before
+ * it answers the first.
+ */
+
+/**
+ * atp_ps_server_join() - the application waits for the next run
+ * @ps: PS
+ * @now: monotonic, nanoseconds
+ * @out: what to do now
+ */
+void atp_ps_server_join(struct atp_ps *ps, u64 now, struct atp_ps_out *out);
+
+/**
+ * atp_ps_server_leave() - the application waits no more, or has left the run
+ * @ps: PS
+ * @now: monotonic, nanoseconds
+ * @out: what to do now
+ */
+void atp_ps_server_leave(struct atp_ps *ps, u64 now, struct atp_ps_out *out);
+
+/**
+ * struct atp_ps_sum - sums of consecutive fragments of a chunk
+ * @first: first fragment
+ * @frags: fragments
+ * @elements: lanes
+ * @dtype: enum atp_data_type
+ * @last: they are the end of their chunk
+ */
+struct atp_ps_sum {
+	u32	first;
+	u32	frags;
+	u32	elements;
+	u8	dtype;
+	bool	last;
+};
+
+/**
+ * atp_ps_sum() - what the application may take next
+ * @ps: PS
+ * @elements: most lanes that it wants, but a fragment is not divided
+ * @sum: (out) what there is
+ *
+ * Return: false if there is nothing.
+ */
+bool atp_ps_sum(const struct atp_ps *ps, u32 elements, struct atp_ps_sum *sum);
+
+/**
+ * atp_ps_sum_take() - the application takes that
+ * @ps: PS
+ * @sum: from atp_ps_sum()
+ */
+void atp_ps_sum_take(struct atp_ps *ps, const struct atp_ps_sum *sum);
+
+/**
+ * atp_ps_sum_read() - the values of a fragment, as workers would have got them
+ * @ps: PS; the application has joined
+ * @seq: fragment of what atp_ps_sum() has found
+ * @lanes: (out) values in host order
+ *
+ * Until the application answers, or the next run begins, they stay.
+ *
+ * Return: lanes that the fragment has.
+ */
+u32 atp_ps_sum_read(const struct atp_ps *ps, u32 seq, u32 *lanes);
+
+/**
+ * atp_ps_due() - which of the fragments that were taken is a result for?
+ * @ps: PS
+ * @end: those before it count
+ * @elements: lanes of the result
+ *
+ * Return: fragments from the oldest without a result on that have together as
+ * many lanes; zero if no number of them has.
+ */
+u32 atp_ps_due(const struct atp_ps *ps, u32 end, u32 elements);
+
+/**
+ * atp_ps_answer() - the application's result for the oldest fragment
+ * @ps: PS; a fragment was taken and not answered
+ * @now: monotonic, nanoseconds
+ * @lanes: values in host order, which workers get bit for bit
+ * @out: what to send now
+ *
+ * Return: lanes that the fragment has.
+ */
+u32 atp_ps_answer(struct atp_ps *ps, u64 now, const u32 *lanes,
+		  struct atp_ps_out *out);
 
 #endif /* _ATP_ENGINE_PS_H */

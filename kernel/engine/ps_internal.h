@@ -27,6 +27,9 @@ void atp_ps_complete(struct atp_ps *ps, struct atp_cell *cell,
 u32 atp_ps_joined(const struct atp_ps *ps);
 void atp_ps_end(struct atp_ps *ps, u64 now, u32 reason, u32 blame,
 		struct atp_ps_out *out);
+void atp_ps_begin_if_all_wait(struct atp_ps *ps, u64 now,
+			      struct atp_ps_out *out);
+void atp_ps_left(struct atp_ps *ps, u64 now, struct atp_ps_out *out);
 bool atp_ps_needs_left(struct atp_ps *ps, const struct atp_cell *cell, u64 now,
 		       struct atp_ps_out *out);
 enum atp_drop atp_ps_other_run(const struct atp_ps *ps,
@@ -37,6 +40,11 @@ enum atp_drop atp_ps_rx_ctl(struct atp_ps *ps, u64 now,
 			    struct atp_ps_out *out);
 u32 atp_ps_build_ctl(const struct atp_ps *ps, const struct atp_ps_out *out,
 		     u32 rank, void *buf);
+
+/* ps_server.c: the application that makes the results */
+void atp_ps_summed(struct atp_ps *ps, u64 now, struct atp_cell *cell,
+		   struct atp_ps_out *out);
+void atp_ps_server_begin(struct atp_ps *ps);
 
 /* ps_dispute.c: ranks that push different chunks */
 enum atp_drop atp_ps_dispute(struct atp_ps *ps, u64 now,
@@ -56,7 +64,7 @@ void atp_ps_wait_timeout(struct atp_ps *ps, u64 now, struct atp_ps_out *out);
 bool atp_ps_raw_start(struct atp_ps *ps, struct atp_cell *cell,
 		      struct atp_ps_out *out);
 enum atp_drop atp_ps_raw_rx(struct atp_ps *ps, struct atp_cell *cell,
-			    const struct atp_pkt *pkt, u32 from,
+			    const struct atp_pkt *pkt, u32 from, u64 now,
 			    struct atp_ps_out *out);
 
 #endif /* _ATP_ENGINE_PS_INTERNAL_H */

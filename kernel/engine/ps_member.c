@@ -27,7 +27,7 @@ u32 atp_ps_joined(const struct atp_ps *ps)
 	return ranks;
 }
 
-static u32 pending_ranks(const struct atp_ps *ps)
+u32 atp_ps_pending(const struct atp_ps *ps)
 {
 	u32 ranks = 0;
 	u32 rank;
@@ -76,6 +76,7 @@ void atp_ps_end(struct atp_ps *ps, u64 now, u32 reason, u32 blame,
 			ps->stats.aborts++;
 	}
 	ps->running = false;
+	ps->server.joined = false;
 	ps->dispute.open = false;
 	ps->reason = reason;
 	ps->blame = blame;
@@ -132,6 +133,7 @@ static void begin(struct atp_ps *ps, u64 now, struct atp_ps_out *out)
 	}
 	for (i = 0; i < 2 * ps->params.window; i++)
 		ps->cells[i].state = ATP_CELL_EMPTY;
+	atp_ps_server_begin(ps);
 	ps->raw_used = 0;
 	ps->frontier = 0;
 	ps->salt = 0;
@@ -145,34 +147,39 @@ static void begin(struct atp_ps *ps, u64 now, struct atp_ps_out *out)
 	out->events |= ATP_PS_EV_RUN;
 }
 
-static void begin_if_all_wait(struct atp_ps *ps, u64 now,
+void atp_ps_begin_if_all_wait(struct atp_ps *ps, u64 now,
 			      struct atp_ps_out *out)
 {
 	u32 rank;
 
-	if (ps->running || pending_ranks(ps) != atp_all_ranks(&ps->params))
+	if (ps->running || atp_ps_pending(ps) != atp_all_ranks(&ps->params))
+		return;
+	if (ps->params.server && !ps->server.pending)
 		return;
 	/* A worker that waits repeats its JOIN; one that does not is gone. */
 	for (rank = 0; rank < ps->params.workers; rank++)
 		if (is_silent(ps, rank, now))
 			ps->members[rank].pending = false;
-	if (pending_ranks(ps) == atp_all_ranks(&ps->params))
+	if (atp_ps_pending(ps) == atp_all_ranks(&ps->params))
 		begin(ps, now, out);
 }
 
 /* A fragment of one that is still there cannot complete any more, because it
- * lacks one that has left: the run ends.
+ * lacks one that has left, or the application has: the run ends.
  */
 bool atp_ps_needs_left(struct atp_ps *ps, const struct atp_cell *cell, u64 now,
 		       struct atp_ps_out *out)
 {
 	u32 joined = atp_ps_joined(ps);
 	u32 gone = atp_all_ranks(&ps->params) & ~joined & ~cell->bitmap;
-	u32 again = gone & pending_ranks(ps);
+	bool unserved = ps->params.server && !ps->server.joined;
+	u32 again = gone & atp_ps_pending(ps);
 
-	if (!gone || !(cell->seen & joined))
+	if (!(gone || unserved) || !(cell->seen & joined))
 		return false;
-	if (again)
+	if (unserved)
+		atp_ps_end(ps, now, ATP_REASON_SERVER, 0, out);
+	else if (again)
 		atp_ps_end(ps, now, ATP_REASON_REJOIN, again, out);
 	else
 		atp_ps_end(ps, now, ATP_REASON_LEFT, gone, out);
@@ -192,7 +199,8 @@ enum atp_drop atp_ps_other_run(const struct atp_ps *ps,
 	return ATP_DROP_EPOCH;
 }
 
-static void left(struct atp_ps *ps, u64 now, struct atp_ps_out *out)
+/* One has left: nobody may be there any more, or somebody needs it. */
+void atp_ps_left(struct atp_ps *ps, u64 now, struct atp_ps_out *out)
 {
 	const struct atp_cell *cell;
 	u32 i, seq;
@@ -216,7 +224,8 @@ static bool matches(const struct atp_params *params,
 {
 	return ctl->workers == params->workers &&
 	       ctl->fragment == params->fragment &&
-	       ctl->window == params->window && ctl->scale == params->scale;
+	       ctl->window == params->window && ctl->scale == params->scale &&
+	       ctl->server == params->server;
 }
 
 /* By its nonce it is for who asked, not for one in the run. */
@@ -283,8 +292,8 @@ static enum atp_drop rx_join(struct atp_ps *ps, u64 now, u32 rank,
 	 * others, who may need no more than their last results.
 	 */
 	if (was_joined && ps->running)
-		left(ps, now, out);
-	begin_if_all_wait(ps, now, out);
+		atp_ps_left(ps, now, out);
+	atp_ps_begin_if_all_wait(ps, now, out);
 	/* to all of a run, each with its own */
 	if (out->type)
 		out->nonce = 0;
@@ -308,7 +317,7 @@ static enum atp_drop rx_leave(struct atp_ps *ps, u64 now, u32 rank,
 		return ATP_DROP_NONCE;
 	m->joined = false;
 	if (ps->running)
-		left(ps, now, out);
+		atp_ps_left(ps, now, out);
 	return ATP_OK;
 }
 
@@ -440,7 +449,7 @@ u32 atp_ps_build_ctl(const struct atp_ps *ps, const struct atp_ps_out *out,
 		.fragment = ps->params.fragment,
 		.window = ps->params.window,
 		.scale = ps->params.scale,
-		.ranks = ps->running ? atp_ps_joined(ps) : pending_ranks(ps),
+		.ranks = ps->running ? atp_ps_joined(ps) : atp_ps_pending(ps),
 	};
 	struct atp_pkt pkt = {
 		.type = out->type,

@@ -153,7 +153,7 @@ static void complete_float(struct atp_ps *ps, struct atp_cell *cell)
 
 /* A fragment of a cell that is, or has to be, on the overflow path */
 enum atp_drop atp_ps_raw_rx(struct atp_ps *ps, struct atp_cell *cell,
-			    const struct atp_pkt *pkt, u32 from,
+			    const struct atp_pkt *pkt, u32 from, u64 now,
 			    struct atp_ps_out *out)
 {
 	const u8 *lanes = pkt->payload;
@@ -195,6 +195,6 @@ enum atp_drop atp_ps_raw_rx(struct atp_ps *ps, struct atp_cell *cell,
 		complete_float(ps, cell);
 	ps->raw_used &= ~(1U << cell->slot);
 	ps->stats.raw++;
-	atp_ps_complete(ps, cell, out);
+	atp_ps_summed(ps, now, cell, out);
 	return ATP_OK;
 }

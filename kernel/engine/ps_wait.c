@@ -11,32 +11,36 @@
  */
 #include "ps_internal.h"
 
-u32 atp_ps_waiting(const struct atp_ps *ps, u64 *since)
+bool atp_ps_waiting(const struct atp_ps *ps, struct atp_ps_wait *wait)
 {
 	const struct atp_cell *cell = atp_ps_cell(ps, ps->frontier);
 
+	memset(wait, 0, sizeof(*wait));
 	if (!ps->running || !atp_ps_holds(cell, ps->frontier))
-		return 0;
-	*since = cell->first;
-	return atp_all_ranks(&ps->params) & ~cell->bitmap;
+		return false;
+	wait->since = cell->first;
+	wait->server = cell->state == ATP_CELL_SUMMED;
+	wait->ranks = atp_all_ranks(&ps->params) & ~cell->bitmap;
+	return true;
 }
 
 u64 atp_ps_wait_deadline(const struct atp_ps *ps)
 {
-	u64 since;
+	struct atp_ps_wait wait;
 
 	/* a dispute has an end of its own, and names others */
 	if (!ps->params.patience || ps->dispute.open ||
-	    !atp_ps_waiting(ps, &since))
+	    !atp_ps_waiting(ps, &wait))
 		return U64_MAX;
-	return max(since, ps->progress) + ps->params.patience;
+	return max(wait.since, ps->progress) + ps->params.patience;
 }
 
 void atp_ps_wait_timeout(struct atp_ps *ps, u64 now, struct atp_ps_out *out)
 {
-	u64 since;
+	struct atp_ps_wait wait;
 
-	if (now >= atp_ps_wait_deadline(ps))
-		atp_ps_end(ps, now, ATP_REASON_LATE,
-			   atp_ps_waiting(ps, &since), out);
+	if (now < atp_ps_wait_deadline(ps))
+		return;
+	atp_ps_waiting(ps, &wait);
+	atp_ps_end(ps, now, ATP_REASON_LATE, wait.ranks, out);
 }

@@ -193,6 +193,7 @@ u32 atp_session_build(const struct atp_session *s, u8 type, void *buf)
 		.fragment = s->params.fragment,
 		.window = s->params.window,
 		.scale = s->params.scale,
+		.server = s->params.server,
 	};
 
 	return atp_ctl_write(buf, &pkt, &ctl);

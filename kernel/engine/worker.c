@@ -255,10 +255,9 @@ static void advance(struct atp_worker *w, u64 now)
 	if (w->una == una)
 		return;
 
-	if (w->waiting)
+	if (atp_waits(w))
 		w->fresh = now;
-	w->waiting = 0;
-	w->told = false;
+	atp_waits_no_more(w);
 	w->asked = false;
 	if (w->lost && atp_before(w->rtx, w->una))
 		w->rtx = w->una;
@@ -307,7 +306,7 @@ static void rx_result(struct atp_worker *w, u64 now, const struct atp_pkt *pkt)
 	rx_congestion(w, pkt);
 
 	if (!(f->state & (ATP_FRAG_RESENT | ATP_FRAG_RAW)) &&
-	    !w->waiting && f->sent >= w->fresh)
+	    !atp_waits(w) && f->sent >= w->fresh)
 		atp_rtt_sample(&w->rtt, now - f->sent);
 
 	if (f->state & ATP_FRAG_LOST)

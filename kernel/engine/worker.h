@@ -116,6 +116,7 @@ struct atp_worker_stats {
  * @told: STATUS has named who is missing at una since the timer ran
  * @loss_end: nxt at the time of the timeout
  * @waiting: ranks that the PS waits for at una, as far as it has said
+ * @server: the PS waits for its application at una, as far as it has said
  * @fresh: what was sent before then was held up by loss or by late peers: no
  *	round trip samples
  * @timer: when the timer for una runs out, 0 for none
@@ -148,6 +149,7 @@ struct atp_worker {
 	bool	told;
 	u32	loss_end;
 	u32	waiting;
+	bool	server;
 	u64	fresh;
 	u64	timer;
 	u64	heard;

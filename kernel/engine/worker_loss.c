@@ -93,7 +93,7 @@ void atp_loss_detect(struct atp_worker *w, const struct atp_frag *f, u64 now)
 		 * switch holds the others' (3.6, stalled aggregation), but it
 		 * is no sign of congestion.
 		 */
-		if (seq != w->una || !w->waiting)
+		if (seq != w->una || !atp_waits(w))
 			atp_cong_reduce(&w->cong, seq, w->nxt);
 	}
 }
@@ -155,8 +155,10 @@ void atp_worker_timeout(struct atp_worker *w, u64 now)
 		return;
 	}
 
-	if (w->waiting) {
-		/* Peers are late.  Ask for news with the oldest alone. */
+	if (atp_waits(w)) {
+		/* Peers are late, or the PS's application.  Ask for news with
+		 * the oldest alone.
+		 */
 		atp_mark_lost(w, w->una);
 	} else {
 		w->stats.timeouts++;
@@ -171,7 +173,7 @@ void atp_worker_timeout(struct atp_worker *w, u64 now)
 			atp_mark_lost(w, atp_slot_seq(w, w->oldest));
 	}
 	/* An asking that got no answer says nothing of the peers. */
-	if (!w->waiting || w->told)
+	if (!atp_waits(w) || w->told)
 		w->rtt.backoff++;
 	w->asked = false;
 	w->told = false;
@@ -185,8 +187,7 @@ static void behind(struct atp_worker *w, u64 now, u32 seq)
 {
 	const struct atp_frag *f;
 
-	w->waiting = 0;
-	w->told = false;
+	atp_waits_no_more(w);
 	while (seq-- != w->una) {
 		f = atp_frag(w, seq);
 		/* the answer to what was sent again may be on its way */
@@ -208,8 +209,7 @@ static void without_me(struct atp_worker *w, u64 now)
 {
 	const struct atp_frag *f = atp_frag(w, w->una);
 
-	w->waiting = 0;
-	w->told = false;
+	atp_waits_no_more(w);
 	if (f->state & ATP_FRAG_LOST || w->asked ||
 	    now - f->sent < (w->rtt.best ?: w->rtt.rto))
 		return;
@@ -217,7 +217,9 @@ static void without_me(struct atp_worker *w, u64 now)
 	atp_mark_lost(w, w->una);
 }
 
-/* The PS has mine for una and waits for peers. */
+/* The PS has mine for una and waits for peers or, if it has all, for its
+ * application.
+ */
 static void waits(struct atp_worker *w, u64 now, u32 missing)
 {
 	const struct atp_frag *f = atp_frag(w, w->una);
@@ -231,6 +233,7 @@ static void waits(struct atp_worker *w, u64 now, u32 missing)
 	if (w->waiting & ~missing)
 		w->rtt.backoff = 0;
 	w->waiting = missing;
+	w->server = !missing;
 	w->told = true;
 	if (w->loss)
 		atp_loss_undo(w);

@@ -36,6 +36,19 @@ static inline u32 atp_frag_lanes(const struct atp_worker *w,
 		   atp_lanes(&w->params));
 }
 
+/* The PS has mine for una and waits for somebody else. */
+static inline bool atp_waits(const struct atp_worker *w)
+{
+	return w->waiting || w->server;
+}
+
+static inline void atp_waits_no_more(struct atp_worker *w)
+{
+	w->waiting = 0;
+	w->server = false;
+	w->told = false;
+}
+
 /* worker_loss.c */
 void atp_flight_add(struct atp_worker *w, u32 seq);
 void atp_flight_del(struct atp_worker *w, u32 seq);

@@ -80,7 +80,7 @@ static enum atp_drop rx_ctl(u8 type, u32 rank, u32 nonce, u32 epoch)
 	struct atp_ctl_host c = {
 		.nonce = nonce, .workers = params.workers,
 		.fragment = params.fragment, .window = params.window,
-		.scale = params.scale,
+		.scale = params.scale, .server = params.server,
 	};
 	u8 buf[ATP_HDR_LEN + ATP_CTL_LEN];
 

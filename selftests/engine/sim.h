@@ -75,6 +75,9 @@
  * @few: ranks that push @most chunks and then none
  * @most: see @few
  * @limit: virtual time within which all must be done, or have failed
+ * @server: an application at the PS makes the results, and looks up to @think
+ *	after there is something
+ * @think: see @server
  * @by_epoch: the data of a run follow from its epoch: for runs that begin by
  *	themselves
  */
@@ -96,6 +99,8 @@ struct sim_cfg {
 	u64 dies;
 	u32 few, most;
 	u64 limit;
+	bool server;
+	u64 think;
 	bool by_epoch, links;
 };
 
@@ -106,6 +111,7 @@ enum sim_kind {
 	SIM_AT_WORKER,
 	SIM_WORKER_TIMER,
 	SIM_PS_TIMER,
+	SIM_SERVER,		/* the application at the PS goes on */
 	SIM_APP,		/* the application of .rank goes on */
 	SIM_FORGET,
 };
@@ -145,6 +151,7 @@ struct sim {
 	struct atp_ps ps;
 	void *ps_mem;
 	u64 ps_armed, up_busy, down_busy;
+	bool thinking;
 	struct sim_switch sw;
 	struct sim_expect *expect;
 	u64 events, packets, digest;
@@ -316,6 +323,12 @@ static u32 sim_value(const struct sim *s, u32 run, u32 chunk, u32 lane,
 	return oracle_bits(unit * limit / s->cfg.workers);
 }
 
+/* What the application at the PS makes of a lane's sum: any bits */
+static u32 sim_serve(const struct sim *s, u32 sum)
+{
+	return s->cfg.server ? sim_mix(sum) : sum;
+}
+
 /* Compute what everybody must get in this run. */
 static void sim_expect(struct sim *s)
 {
@@ -341,6 +354,8 @@ static void sim_expect(struct sim *s)
 			e->lanes[i] = oracle_lane(in, s->cfg.workers, e->dtype,
 						  s->cfg.scale, &e->overflow);
 		}
+		for (i = 0; i < e->elements; i++)
+			e->lanes[i] = sim_serve(s, e->lanes[i]);
 	}
 }
 
@@ -364,8 +379,48 @@ static void sim_send_ps(struct sim *s, const struct atp_ps_out *out)
 	}
 	free(buf);
 
-	if (out->events & ATP_PS_EV_RUN)
+	if (out->events & ATP_PS_EV_RUN) {
 		s->ps.frontier = s->cfg.start;
+		s->ps.server.summed = s->cfg.start;
+		s->ps.server.taken = s->cfg.start;
+	}
+	if (out->events & ATP_PS_EV_SUM && !s->thinking) {
+		s->thinking = true;
+		sim_post(s, (struct sim_event){ .kind = SIM_SERVER,
+			 .time = s->now + sim_rand(s) % (s->cfg.think + 1) });
+	}
+}
+
+/* The application takes what there is, piece by piece, and answers it. */
+static void sim_server(struct sim *s)
+{
+	struct atp_ps_sum sum, all;
+	struct atp_ps_out out;
+	u32 frags, i, at, seq;
+	u32 *lanes;
+
+	s->thinking = false;
+	while (atp_ps_sum(&s->ps, sim_rand(s) % 300, &sum)) {
+		lanes = malloc(sum.elements * sizeof(*lanes));
+		for (at = 0, seq = sum.first; at < sum.elements; seq++)
+			at += atp_ps_sum_read(&s->ps, seq, lanes + at);
+		ASSERT_EQ(at, sum.elements);
+		ASSERT_EQ(seq, sum.first + sum.frags);
+		ASSERT_TRUE(atp_ps_sum(&s->ps, U32_MAX, &all));
+		ASSERT_EQ(s->ps.server.ready, all.elements);
+		atp_ps_sum_take(&s->ps, &sum);
+		frags = atp_ps_due(&s->ps, s->ps.server.taken, sum.elements);
+		ASSERT_EQ(frags, sum.frags);
+		ASSERT_EQ(s->ps.frontier, sum.first);
+		for (i = 0; i < sum.elements; i++)
+			lanes[i] = sim_serve(s, lanes[i]);
+		for (i = 0, at = 0; i < frags; i++) {
+			at += atp_ps_answer(&s->ps, s->now, lanes + at, &out);
+			sim_send_ps(s, &out);
+		}
+		ASSERT_EQ(at, sum.elements);
+		free(lanes);
+	}
 }
 
 static void sim_arm_ps(struct sim *s)
@@ -638,6 +693,7 @@ static bool sim_all_done(const struct sim *s)
 /* Everybody joins, in a random order that the legs make. */
 static void sim_begin(struct sim *s)
 {
+	struct atp_ps_out out;
 	u32 r;
 
 	sim_expect(s);
@@ -652,6 +708,10 @@ static void sim_begin(struct sim *s)
 		w->ready = 0;
 		atp_session_join(&w->session, s->now, sim_rand(s));
 		sim_worker_go(s, r);
+	}
+	if (s->cfg.server) {
+		atp_ps_server_join(&s->ps, s->now, &out);
+		sim_send_ps(s, &out);
 	}
 }
 
@@ -677,6 +737,10 @@ static void sim_event(struct sim *s, const struct sim_event *ev)
 		break;
 	case SIM_APP:
 		sim_worker_go(s, ev->rank);
+		break;
+	case SIM_SERVER:
+		sim_server(s);
+		sim_arm_ps(s);
 		break;
 	case SIM_PS_TIMER:
 		s->ps_armed = 0;
@@ -709,6 +773,7 @@ static void sim_init(struct sim *s, const struct sim_cfg *cfg)
 		.scale = cfg->scale,
 		.timeout = cfg->timeout,
 		.patience = cfg->patience,
+		.server = cfg->server,
 	};
 	s->expect = calloc(cfg->chunks, sizeof(*s->expect));
 	s->ps_mem = calloc(1, atp_ps_mem(&s->params));
@@ -755,16 +820,17 @@ static void sim_free(struct sim *s)
 static void sim_dump(const struct sim *s)
 {
 	const struct atp_cell *cell;
-	u64 since;
+	struct atp_ps_wait wait;
 	u32 r;
 
 	cell = &s->ps.cells[s->ps.frontier & (2 * s->cfg.window - 1)];
 	printf("# %.6f s, %llu events; PS: running %d frontier %u\n",
 	       (double)(s->now - SEC) / SEC, (unsigned long long)s->events,
 	       s->ps.running, s->ps.frontier);
-	printf("#	cell: seq %u state %u bitmap %#x waits for %#x\n",
-	       cell->seq, cell->state, cell->bitmap,
-	       atp_ps_waiting(&s->ps, &since));
+	atp_ps_waiting(&s->ps, &wait);
+	printf("#	cell: seq %u state %u bitmap %#x waits for %#x%s\n",
+	       cell->seq, cell->state, cell->bitmap, wait.ranks,
+	       wait.server ? " the server" : "");
 	for (r = 0; r < s->cfg.workers; r++) {
 		const struct atp_worker *w = &s->w[r].worker;
 

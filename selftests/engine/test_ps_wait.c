@@ -4,30 +4,43 @@
 
 #define PATIENCE	(5 * TIMEOUT)
 
+/* Return: ranks that are waited for */
+static u32 waits(u64 *since)
+{
+	struct atp_ps_wait wait;
+
+	if (!atp_ps_waiting(&ps, &wait))
+		return 0;
+	EXPECT_NE(wait.ranks, 0);
+	EXPECT_FALSE(wait.server);
+	*since = wait.since;
+	return wait.ranks;
+}
+
 TEST(waiting)
 {
 	u64 since = 0, began;
 
 	make_ps(3, 2, 8);
-	EXPECT_EQ(atp_ps_waiting(&ps, &since), 0);
+	EXPECT_EQ(waits(&since), 0);
 	start_run();
-	EXPECT_EQ(atp_ps_waiting(&ps, &since), 0);
+	EXPECT_EQ(waits(&since), 0);
 	now += 5;
 	began = now;
 	EXPECT_EQ(rx_bits(0, 2, 0, NULL), ATP_OK);
 	now += 5;
-	EXPECT_EQ(atp_ps_waiting(&ps, &since), 5);
+	EXPECT_EQ(waits(&since), 5);
 	EXPECT_EQ(since, began);
 	EXPECT_EQ(rx_bits(0, 1, 0, NULL), ATP_OK);
-	EXPECT_EQ(atp_ps_waiting(&ps, &since), 4);
+	EXPECT_EQ(waits(&since), 4);
 	EXPECT_EQ(since, began);
 	EXPECT_EQ(rx_bits(1, 1, 0, NULL), ATP_OK);
 	EXPECT_EQ(rx_bits(0, 4, 0, NULL), ATP_OK);
-	EXPECT_EQ(atp_ps_waiting(&ps, &since), 6);
+	EXPECT_EQ(waits(&since), 6);
 	EXPECT_EQ(since, now);
 	EXPECT_EQ(leave(2), ATP_OK);
 	EXPECT_FALSE(ps.running);
-	EXPECT_EQ(atp_ps_waiting(&ps, &since), 0);
+	EXPECT_EQ(waits(&since), 0);
 }
 
 static void begin(u64 patience)

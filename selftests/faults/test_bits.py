@@ -36,7 +36,7 @@ WORKERS = 2
 WINDOW = ("una", "nxt", "end", "cwnd", "ssthresh", "srtt_us")
 COUNTED = ("ecn", "raw", "duplicates", "chunks")
 NAMES = ("state reason ranks job rank workers epoch fragment window scale una "
-         "nxt end cwnd ssthresh srtt_us rto_us reserved sent resent "
+         "nxt end cwnd ssthresh srtt_us rto_us flags sent resent "
          "fast_retransmits timeouts ecn raw duplicates chunks").split()
 
 

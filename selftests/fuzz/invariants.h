@@ -68,7 +68,7 @@ static void check_ps(const struct atp_ps *ps)
 		CHECK(cell->elements);
 		CHECK(cell->elements <= atp_lanes(&ps->params));
 		CHECK((cell->bitmap == all) ==
-		      (cell->state == ATP_CELL_COMPLETE));
+		      (cell->state >= ATP_CELL_SUMMED));
 		if (cell->state != ATP_CELL_RAW)
 			continue;
 		CHECK(cell->slot < ATP_PS_RAW_SLOTS);

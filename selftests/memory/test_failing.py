@@ -40,8 +40,8 @@ ROW = 5
 # who listens to events; or not at all, and why that is right.
 EFFECTS = {
     ("atp_create", "sk_alloc"): "refused",
-    ("atp_sendmsg", "kmalloc_trace"): "refused",
-    ("atp_sendmsg", "kvmalloc_node"): "refused",
+    ("atp_push_alloc", "kmalloc_trace"): "refused",
+    ("atp_push_alloc", "kvmalloc_node"): "refused",
     ("atp_sk_start", "kvmalloc_node"): "refused",
     ("atp_path_mtu", "ip_route_output_flow"): "refused",
     ("atp_job_alloc", "kmalloc_trace"): "refused",

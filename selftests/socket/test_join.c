@@ -645,7 +645,7 @@ TEST(info_when_joined)
 	EXPECT_EQ(info.cwnd, 10);
 	EXPECT_EQ(info.srtt_us, 0);
 	EXPECT_EQ(info.rto_us, 50000);
-	EXPECT_EQ(info.reserved, 0);
+	EXPECT_EQ(info.flags, 0);
 	EXPECT_EQ(info.sent, 0);
 	EXPECT_EQ(info.chunks, 0);
 }

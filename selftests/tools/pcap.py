@@ -24,7 +24,7 @@ HEADER = (
 CONTROL = tuple(
     (name, "I") for name in
     ("nonce", "workers", "fragment", "window", "scale", "reason", "ranks",
-     "reserved")
+     "server")
 )
 # bits of the flags, from the lowest
 FLAGS = ("overflow", "resend", "collision", "ecn", "edgeSwitchIdentifier",

@@ -24,7 +24,7 @@
 /**
  * struct sockaddr_atp - one worker of one job
  * @satp_family: AF_ATP
- * @satp_rank: 0 to number of workers - 1
+ * @satp_rank: 0 to number of workers - 1, or %ATP_SERVER
  * @satp_job: job ID as in ``ip atp job add``
  * @satp_zero: zero
  *
@@ -39,10 +39,15 @@ struct sockaddr_atp {
 	__u32	satp_zero[2];
 };
 
+/* In place of a rank: the application on the PS host, which pulls the sums of
+ * all workers and pushes what they get, in a job that was added with ``server``
+ */
+#define ATP_SERVER		0xffff
+
 /**
  * struct atp_join - value of the socket option %ATP_JOIN
  * @job: job ID
- * @rank: rank
+ * @rank: rank, or %ATP_SERVER
  *
  * setsockopt(SOL_ATP, ATP_JOIN) is connect() for languages that cannot build
  * a struct sockaddr_atp.
@@ -55,7 +60,8 @@ struct atp_join {
 /* Socket options at level SOL_ATP */
 #define ATP_JOIN	1	/* set: struct atp_join */
 #define ATP_DTYPE	2	/* set, get: int, enum atp_data_type of the next
-				 * sendmsg(); float32 unless set
+				 * sendmsg(); float32 unless set.  With
+				 * ATP_SERVER: of the last sum
 				 */
 #define ATP_INFO	3	/* get: struct atp_info */
 
@@ -81,8 +87,13 @@ enum atp_state {
 	ATP_FAILED = 4,
 };
 
+/* atp_info.flags */
+#define ATP_INFO_SERVER		0x1	/* all that @una waits for is the
+					 * application at the PS
+					 */
+
 /**
- * struct atp_info - what a worker socket knows, from %ATP_INFO
+ * struct atp_info - what a socket knows, from %ATP_INFO
  * @state: enum atp_state
  * @reason: enum atp_reason when failed
  * @ranks: bit per rank: joining: who the PS has; joined: who the PS still
@@ -101,7 +112,7 @@ enum atp_state {
  * @ssthresh: slow start threshold in fragments
  * @srtt_us: smoothed round trip in microseconds
  * @rto_us: retransmission timeout in microseconds
- * @reserved: zero
+ * @flags: ATP_INFO_*
  * @sent: fragments sent for the first time
  * @resent: fragments sent again
  * @fast_retransmits: losses seen by later parameter packets
@@ -110,6 +121,10 @@ enum atp_state {
  * @raw: fragments that took the overflow path
  * @duplicates: parameter packets that had been received before
  * @chunks: chunks completed
+ *
+ * With %ATP_SERVER for a rank, @una is the oldest fragment without a result,
+ * @nxt the first whose sum was not pulled, @end the first without its sum,
+ * @ranks who is waited for there, and all about sending is zero.
  */
 struct atp_info {
 	__u32	state;
@@ -129,7 +144,7 @@ struct atp_info {
 	__u32	ssthresh;
 	__u32	srtt_us;
 	__u32	rto_us;
-	__u32	reserved;
+	__u32	flags;
 	__u64	sent;
 	__u64	resent;
 	__u64	fast_retransmits;

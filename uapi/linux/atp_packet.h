@@ -132,7 +132,9 @@ struct atp_hdr {
  * @ATP_REASON_MTU: a full fragment no longer fits the path of workers in
  *	atp_ctl.ranks
  * @ATP_REASON_LATE: workers in atp_ctl.ranks live, but others waited longer
- *	than the job's patience for a fragment of theirs
+ *	than the job's patience for a fragment of theirs; no rank: they waited
+ *	for the application at the PS
+ * @ATP_REASON_SERVER: the application at the PS has closed its socket
  */
 enum atp_reason {
 	ATP_REASON_NONE = 0,
@@ -145,6 +147,7 @@ enum atp_reason {
 	ATP_REASON_REMOVED = 7,
 	ATP_REASON_MTU = 8,
 	ATP_REASON_LATE = 9,
+	ATP_REASON_SERVER = 10,
 };
 
 /**
@@ -157,7 +160,7 @@ enum atp_reason {
  * @reason: ABORT: enum atp_reason
  * @ranks: ABORT: ranks that are to blame; WELCOME, STATUS, PONG: ranks that
  *	the PS has joined
- * @reserved: zero
+ * @server: JOIN: 1 if an application at the PS makes the results, else 0
  */
 struct atp_ctl {
 	__be32	nonce;
@@ -167,7 +170,7 @@ struct atp_ctl {
 	__be32	scale;
 	__be32	reason;
 	__be32	ranks;
-	__be32	reserved;
+	__be32	server;
 };
 
 #define ATP_CTL_LEN		32

@@ -106,6 +106,18 @@ static const struct nl_attr job_attrs[] = {
 		.name = "patience",
 		.type = NL_U32,
 	},
+	[ATP_A_JOB_SERVER] = {
+		.name = "server",
+		.type = NL_U8,
+	},
+	[ATP_A_JOB_SERVER_JOINED] = {
+		.name = "server_joined",
+		.type = NL_U8,
+	},
+	[ATP_A_JOB_SERVER_WAITING] = {
+		.name = "server_waiting",
+		.type = NL_U8,
+	},
 };
 
 const struct nl_set atp_set_job = {

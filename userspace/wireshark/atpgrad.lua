@@ -23,6 +23,7 @@ local reasons = {
 	[0] = "none", [1] = "left", [2] = "silent", [3] = "rejoin",
 	[4] = "disagree", [5] = "epoch", [6] = "mismatch", [7] = "removed",
 	[8] = "mtu", [9] = "late",
+	[10] = "server",
 }
 
 local atpgrad = Proto("atpgrad", "Gradient aggregation (ATP)")
@@ -65,7 +66,7 @@ local PARAMETER = { "isAck", "overflow", "collision", "ecn", "raw", "last",
 
 -- struct atp_ctl
 local control_names = { "nonce", "workers", "fragment", "window", "scale",
-	"reason", "ranks", "reserved" }
+	"reason", "ranks", "server" }
 for _, name in ipairs(control_names) do
 	f[name] = ProtoField.uint32("atpgrad." .. name, name,
 		name == "ranks" and base.HEX or base.DEC,
