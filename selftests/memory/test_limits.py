@@ -11,7 +11,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../lib"))
 from atptest import (FAILED, JOIN, JOINED, J_MEMORY,  # noqa: E402
-                     J_TIMEOUT, J_WINDOW, SOL_ATP, Info, Netlink,
+                     J_SERVER, J_TIMEOUT, J_WINDOW, SOL_ATP, Info, Netlink,
                      attr, join, main, new_net, proc_protocols, refused, same,
                      sock, start_join, sum_works, test, u32, wait_for)
 from cgroup import Group  # noqa: E402
@@ -21,6 +21,8 @@ JOB = 7
 # pages that a CPU keeps back before it is seen
 SPARE = 256 * os.cpu_count()
 CHUNK = bytes(1 << 20)
+# in place of a rank
+SERVER = 0xffff
 
 
 @contextlib.contextmanager
@@ -222,16 +224,17 @@ def a_removed_job_has_no_ps():
     load()
     new_net()
     nl = Netlink()
-    # more than any other job here, and than there is in one piece
-    nl.add(JOB, more=attr(J_WINDOW, 4096))
-    size = u32(nl.job(JOB)[J_MEMORY])
-    held = sock()
-    start_join(held, JOB, 0)
-    same(len(areas(size)), 1)
-    nl.delete(JOB)
-    wait_for(lambda: not areas(size), "freed")
-    same(Info(held).state, FAILED)
-    held.close()
+    for rank in 0, SERVER:
+        # more than any other job here, and than there is in one piece
+        nl.add(JOB, more=attr(J_WINDOW, 4096) + attr(J_SERVER, b"\1"))
+        size = u32(nl.job(JOB)[J_MEMORY])
+        held = sock()
+        start_join(held, JOB, rank)
+        same(len(areas(size)), 1)
+        nl.delete(JOB)
+        wait_for(lambda s=size: not areas(s), "freed")
+        same(Info(held).state, FAILED)
+        held.close()
 
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))

@@ -16,10 +16,10 @@ from atptest import (  # noqa: E402
     E_RANK, E_RANKS, E_REASON, E_SEQ, E_TYPE, FAILED, FAMILY_GET, GET,
     JOB_ADDED, JOB_CHANGED, JOB_DELETED, J_COUNTERS, J_EPOCH, J_FRAGMENT,
     J_FRONTIER, J_GID, J_ID, J_JOINED, J_MEMORY, J_PS, J_ROLE, J_RUNNING,
-    J_SCALE, J_SOCKETS, J_STALL, J_TIMEOUT, J_UID, J_WAITING, J_WINDOW,
-    J_WORKER, PORT, SET, SOCK_GET, Info, Netlink, Refused, address, attr,
-    attrs, join, main, new_net, pulled, pushed, run, same, sock, start_join,
-    sum_works, test, u32, udp, wait_for, worker,
+    J_SCALE, J_SERVER, J_SERVER_JOINED, J_SOCKETS, J_STALL, J_TIMEOUT, J_UID,
+    J_WAITING, J_WINDOW, J_WORKER, PORT, SET, SOCK_GET, Info, Netlink, Refused,
+    address, attr, attrs, join, main, new_net, pulled, pushed, run, same, sock,
+    start_join, sum_works, test, u32, udp, wait_for, worker,
 )
 
 JOB = 7
@@ -79,7 +79,8 @@ def add_is_refused_with_a_reason():
     told((inval, erange), "", nl, ADD, i + attr(J_PS, bytes(4)) + W)
     told((inval, erange), "", nl, ADD,
          i + PS + attr(J_WORKER | 0x8000, attr(1, bytes(4))))
-    for kind in (J_ROLE, J_EPOCH, J_MEMORY, 99):
+    told(erange, "", nl, ADD, i + PS + W + attr(J_SERVER, b"\2"))
+    for kind in (J_ROLE, J_EPOCH, J_MEMORY, J_SERVER_JOINED, 99):
         told(inval, "", nl, ADD, i + PS + W + attr(kind, 1))
     told(errno.EADDRNOTAVAIL, "local", nl, ADD,
          i + attr(J_PS, address("192.0.2.1")) + worker("192.0.2.2"))
@@ -102,7 +103,7 @@ def the_rest_is_refused_with_a_reason():
         told(errno.ERANGE, "", nl, SET, i + attr(J_TIMEOUT, value))
     # what is fixed cannot be set
     for more in (PS, W, attr(J_FRAGMENT, 64), attr(J_WINDOW, 4),
-                 attr(J_SCALE, 1)):
+                 attr(J_SCALE, 1), attr(J_SERVER, b"\1")):
         told(errno.EINVAL, "", nl, SET, i + more)
     for cmd in (99, 200):
         try:
@@ -154,7 +155,7 @@ def defaults_and_values():
                               J_ROLE, J_SOCKETS, J_JOINED, J_FRONTIER, J_WAITING,
                               J_STALL)],
          [0, 1400, 256, 100000000, 10000, 3, 0, 0, 0, 0, 0])
-    same(j[J_RUNNING], b"\0")
+    same([j[k] for k in (J_RUNNING, J_SERVER, J_SERVER_JOINED)], [b"\0"] * 3)
     same(J_UID in j or J_GID in j, False)
     same(j[J_PS], address("127.0.0.1"))
     nl.add(0xffffffff, ps="::1", workers=["::1"], more=attr(J_FRAGMENT, 8) +
@@ -165,8 +166,10 @@ def defaults_and_values():
                               J_UID, J_GID)],
          [0xffffffff, 8, 4, 1, 100, 5, 6])
     nl.add(1, more=attr(J_FRAGMENT, 3400) + attr(J_WINDOW, 4096) +
-           attr(J_SCALE, 0xffffffff) + attr(J_TIMEOUT, 3600000))
+           attr(J_SCALE, 0xffffffff) + attr(J_TIMEOUT, 3600000) +
+           attr(J_SERVER, b"\1"))
     j = nl.job(1)
+    same(j[J_SERVER], b"\1")
     same([u32(j[k]) for k in (J_FRAGMENT, J_WINDOW, J_SCALE, J_TIMEOUT)],
          [3400, 4096, 0xffffffff, 3600000])
 

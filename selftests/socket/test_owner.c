@@ -105,6 +105,99 @@ TEST(of_the_last_job_whose_ps_says_nothing)
 	EXPECT_ERRNO(do_connect(fd, JOB, 0), ENOENT);
 }
 
+/* Ranks and the application that makes their results, which is added by one */
+static void join_served(int *fds, int server)
+{
+	EXPECT_ERRNO(do_connect(server, JOB, ATP_SERVER), EINPROGRESS);
+	connect_all(fds, 2);
+	wait_events(server, POLLOUT);
+	ASSERT_EQ(do_connect(server, JOB, ATP_SERVER), 0);
+}
+
+static void push_ranks(const int *fds, uint32_t lane)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		set_dtype(fds[i], ATP_INT32);
+		push(fds[i], &lane, sizeof(lane));
+	}
+}
+
+static void serve_one(const int *fds, int server, uint32_t sum)
+{
+	uint32_t lane;
+	int i;
+
+	wait_events(server, POLLIN);
+	pull(server, &lane, sizeof(lane));
+	EXPECT_EQ(lane, sum);
+	lane++;
+	push(server, &lane, sizeof(lane));
+	for (i = 0; i < 2; i++) {
+		pull(fds[i], &lane, sizeof(lane));
+		EXPECT_EQ(lane, sum + 1);
+	}
+}
+
+TEST(of_the_application_at_the_ps)
+{
+	int fds[2], server, other[2], i;
+	uint32_t lane = 0;
+	struct owner owner;
+
+	host_net();
+	job_add(2, "server timeout 100s");
+	join_other(other);
+	server = new_socket(SOCK_NONBLOCK);
+	for (i = 0; i < 2; i++)
+		fds[i] = new_socket(0);
+	join_served(fds, server);
+
+	/* of a sum it is told when it lets go */
+	own(&owner, server);
+	push_ranks(fds, 20);
+	EXPECT_TRUE(listed(JOB, 3, "joined"));
+	disown(&owner);
+	serve_one(fds, server, 40);
+
+	/* one sum is pulled, one looked at, one not */
+	for (i = 1; i <= 3; i++)
+		push_ranks(fds, i);
+	wait_events(server, POLLIN);
+	pull(server, &lane, sizeof(lane));
+	wait_events(server, POLLIN);
+	ASSERT_EQ(recv(server, &lane, sizeof(lane), MSG_PEEK), sizeof(lane));
+	EXPECT_EQ(lane, 4);
+	own(&owner, server);
+	EXPECT_TRUE(listed(JOB, 3, "joined"));
+	ASSERT_EQ(atp("job del %u", JOB), 0);
+	ended_by_removal(fds[0]);
+	ended_by_removal(fds[1]);
+	job_add(2, "server timeout 100s");
+	EXPECT_TRUE(listed(JOB, 0, "."));
+	sum_works(other, 2);
+	disown(&owner);
+	/* its own end, not what another PS has */
+	ended_by_removal(server);
+	EXPECT_ERRNO(send(server, &lane, sizeof(lane), MSG_NOSIGNAL), EIDRM);
+	join_served(fds, server);
+	push_ranks(fds, 5);
+	serve_one(fds, server, 10);
+
+	/* nor does a run that ends wait for it */
+	own(&owner, server);
+	push_ranks(fds, 6);
+	close(fds[1]);
+	lane = 0;
+	push(fds[0], &lane, sizeof(lane));
+	EXPECT_ERRNO(recv(fds[0], &lane, sizeof(lane), 0), ECONNRESET);
+	disown(&owner);
+	EXPECT_ERRNO(recv(server, &lane, sizeof(lane), 0), ECONNRESET);
+	close(server);
+	sum_works(other, 2);
+}
+
 TEST(in_a_namespace_that_everybody_has_left)
 {
 	unsigned int tries = 0;

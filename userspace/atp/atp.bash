@@ -34,7 +34,7 @@ _atp_words() {
 	job/add)
 		[[ $last = add ]] ||
 			echo ps worker fragment window scale timeout \
-				patience uid gid
+				patience uid gid server
 		;;
 	job/set)
 		if [[ $last = set ]]; then

@@ -12,7 +12,8 @@ static void usage(FILE *to)
 {
 	fprintf(to,
 		"Usage: atp job add ID ps ADDR worker ADDR [ worker ADDR ]...\n"
-		"               [ fragment BYTES ] [ window N ] [ scale N ]\n"
+		"               [ server ] [ fragment BYTES ] [ window N ]\n"
+		"               [ scale N ]\n"
 		"               [ timeout TIME ] [ patience TIME ]\n"
 		"               [ uid USER ] [ gid GROUP ]\n"
 		"       atp job set ID [ timeout TIME ] [ patience TIME ]\n"

@@ -95,6 +95,7 @@ static const struct property {
 } properties[] = {
 	{ "ps",		ATP_A_JOB_PS,		false,	NULL },
 	{ "worker",	ATP_A_JOB_WORKER,	false,	NULL },
+	{ "server",	ATP_A_JOB_SERVER,	false,	NULL },
 	{ "fragment",	ATP_A_JOB_FRAGMENT,	false,	parse_number },
 	{ "window",	ATP_A_JOB_WINDOW,	false,	parse_number },
 	{ "scale",	ATP_A_JOB_SCALE,	false,	parse_scale },
@@ -121,6 +122,8 @@ static void put(struct nlmsghdr *nlh, const struct property *p,
 		put_addr(nlh, p->type, arg);
 	else if (p->type == ATP_A_JOB_WORKER)
 		put_worker(nlh, arg);
+	else if (p->type == ATP_A_JOB_SERVER)
+		mnl_attr_put_u8(nlh, p->type, 1);
 	else
 		mnl_attr_put_u32(nlh, p->type, p->parse(arg));
 }
@@ -140,7 +143,8 @@ void job_properties(struct nlmsghdr *nlh, int argc, char **argv, bool add)
 		if (!add && !p->set)
 			invarg("cannot be changed; delete the job and add it",
 			       *argv);
-		NEXT_ARG();
+		if (p->type != ATP_A_JOB_SERVER)
+			NEXT_ARG();
 		if (p->type == ATP_A_JOB_WORKER) {
 			if (++workers > ATP_MAX_WORKERS)
 				invarg("more than 32 workers", *argv);

@@ -70,6 +70,7 @@ static void print_config(const struct job_reply *job)
 		print_group(job->gid);
 	print_text("\n   ");
 	print_roles(job);
+	print_bool(PRINT_JSON, "server", NULL, job->server);
 	print_field("sockets", job->sockets);
 	print_text("\n");
 }
@@ -102,10 +103,20 @@ static void print_ps(const struct job_reply *job)
 	print_text(job->running ? " running" : " idle");
 	print_bool(PRINT_JSON, "running", NULL, job->running);
 	print_field("frontier", job->frontier);
-	if (job->waiting || is_json_context()) {
-		print_ranks("waiting", job->waiting);
-		print_ms("stall_ms", "since", job->stall);
+	if (job->server) {
+		print_text(job->server_joined ? " server joined" :
+						" server not joined");
+		print_bool(PRINT_JSON, "server_joined", NULL,
+			   job->server_joined);
+		print_bool(PRINT_JSON, "server_waiting", NULL,
+			   job->server_waiting);
 	}
+	if (job->server_waiting)
+		print_text(" waiting server");
+	if (job->waiting || is_json_context())
+		print_ranks("waiting", job->waiting);
+	if (job->waiting || job->server_waiting || is_json_context())
+		print_ms("stall_ms", "since", job->stall);
 	print_field("memory", job->memory);
 	print_text("\n");
 }

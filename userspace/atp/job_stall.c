@@ -12,7 +12,8 @@
 #include "job.h"
 #include "print.h"
 
-static void print_waiting(const struct job_reply *job, uint32_t ranks)
+static void print_waiting(const struct job_reply *job, uint32_t ranks,
+			  bool server)
 {
 	unsigned int rank;
 
@@ -27,6 +28,9 @@ static void print_waiting(const struct job_reply *job, uint32_t ranks)
 		close_json_object();
 	}
 	close_json_array(PRINT_JSON, NULL);
+	if (server)
+		print_text("    waits for the server at the PS\n");
+	print_bool(PRINT_JSON, "waiting_server", NULL, server);
 }
 
 static void print_head(const struct job_reply *job, const char *state,
@@ -46,8 +50,10 @@ static uint32_t all_ranks(const struct job_reply *job)
 static void stall_ps(const struct job_reply *job)
 {
 	uint32_t missing = all_ranks(job) & ~job->joined;
+	bool unserved = job->server && !job->server_joined;
 
-	if (!(job->running ? job->waiting : job->joined && missing))
+	if (!(job->running ? job->waiting || job->server_waiting :
+	      job->joined && (missing || unserved)))
 		return;
 	open_json_object(NULL);
 	if (job->running) {
@@ -58,7 +64,8 @@ static void stall_ps(const struct job_reply *job)
 		print_head(job, "joining", "ps");
 	}
 	print_text("\n");
-	print_waiting(job, job->running ? job->waiting : missing);
+	print_waiting(job, job->running ? job->waiting : missing,
+		      job->running ? job->server_waiting : unserved);
 	close_json_object();
 }
 
@@ -68,12 +75,13 @@ static void stall_sock(const struct job_reply *job,
 	const struct atp_info *info = &sock->info;
 	bool joining = info->state == ATP_JOINING;
 	uint32_t missing = info->ranks;
+	bool server = info->flags & ATP_INFO_SERVER;
 
 	/* a joining worker has heard who is there, if anything */
 	if (joining && missing)
 		missing = all_ranks(job) & ~missing;
-	if (!joining && (info->state != ATP_JOINED || !info->ranks ||
-			 info->una == info->nxt))
+	if (!joining && (info->state != ATP_JOINED ||
+			 !(info->ranks || server) || info->una == info->nxt))
 		return;
 	open_json_object(NULL);
 	print_head(job, joining ? "joining" : "stalled", "worker");
@@ -81,7 +89,7 @@ static void stall_sock(const struct job_reply *job,
 	if (!joining)
 		print_field("fragment", info->una);
 	print_text("\n");
-	print_waiting(job, missing);
+	print_waiting(job, missing, server);
 	close_json_object();
 }
 

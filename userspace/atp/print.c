@@ -21,6 +21,7 @@ static const char * const reasons[] = {
 	[ATP_REASON_REMOVED] = "removed",
 	[ATP_REASON_MTU] = "mtu",
 	[ATP_REASON_LATE] = "late",
+	[ATP_REASON_SERVER] = "server",
 };
 
 static const char * const states[] = {

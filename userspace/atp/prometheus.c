@@ -89,6 +89,10 @@ static void put_run(struct scope *scope, const struct job_reply *job)
 
 	put_gauge(scope, "atp_job_running", "1 while a run goes on",
 		  job->running);
+	if (job->server)
+		put_gauge(scope, "atp_job_waiting_server",
+			  "1 if the oldest fragment waits for the application",
+			  job->server_waiting);
 	put_gauge(scope, "atp_job_epoch", "current or last run", job->epoch);
 	put_gauge(scope, "atp_job_memory_bytes", "held by the PS",
 		  job->memory);

@@ -13,6 +13,11 @@ static uint32_t u32_of(const struct nlattr *attr)
 	return attr ? mnl_attr_get_u32(attr) : 0;
 }
 
+static bool flag_of(const struct nlattr *attr)
+{
+	return attr && mnl_attr_get_u8(attr);
+}
+
 static void addr_of(const struct nlattr *attr, struct in6_addr *addr)
 {
 	memcpy(addr, mnl_attr_get_payload(attr), sizeof(*addr));
@@ -55,17 +60,19 @@ int job_parse(const struct nlmsghdr *nlh, struct job_reply *job)
 	job->uid = u32_of(tb[ATP_A_JOB_UID]);
 	job->has_gid = tb[ATP_A_JOB_GID];
 	job->gid = u32_of(tb[ATP_A_JOB_GID]);
+	job->server = flag_of(tb[ATP_A_JOB_SERVER]);
 	job->role = u32_of(tb[ATP_A_JOB_ROLE]);
 	job->sockets = u32_of(tb[ATP_A_JOB_SOCKETS]);
 	job->has_ps = tb[ATP_A_JOB_EPOCH];
 	job->epoch = u32_of(tb[ATP_A_JOB_EPOCH]);
 	job->joined = u32_of(tb[ATP_A_JOB_JOINED]);
-	job->running = tb[ATP_A_JOB_RUNNING] &&
-		       mnl_attr_get_u8(tb[ATP_A_JOB_RUNNING]);
+	job->running = flag_of(tb[ATP_A_JOB_RUNNING]);
 	job->frontier = u32_of(tb[ATP_A_JOB_FRONTIER]);
 	job->waiting = u32_of(tb[ATP_A_JOB_WAITING]);
 	job->stall = u32_of(tb[ATP_A_JOB_STALL_MS]);
 	job->memory = u32_of(tb[ATP_A_JOB_MEMORY]);
+	job->server_joined = flag_of(tb[ATP_A_JOB_SERVER_JOINED]);
+	job->server_waiting = flag_of(tb[ATP_A_JOB_SERVER_WAITING]);
 	job->counters = tb[ATP_A_JOB_COUNTERS];
 	return job_parse_workers(nlh, job);
 }

@@ -31,6 +31,7 @@ struct nlattr;
  * @has_gid: @gid may join
  * @uid: user
  * @gid: group
+ * @server: an application on the PS host makes the results
  * @role: bits of enum atp_role
  * @sockets: open worker sockets on this host
  * @has_ps: what follows is known, this host is the PS
@@ -41,6 +42,8 @@ struct nlattr;
  * @waiting: ranks that it waits for
  * @stall: milliseconds since its first packet
  * @memory: bytes
+ * @server_joined: the application has joined
+ * @server_waiting: it waits for the application
  * @counters: nest of counters, or NULL
  */
 struct job_reply {
@@ -57,6 +60,7 @@ struct job_reply {
 	bool		has_gid;
 	uint32_t	uid;
 	uint32_t	gid;
+	bool		server;
 	uint32_t	role;
 	uint32_t	sockets;
 	bool		has_ps;
@@ -67,6 +71,8 @@ struct job_reply {
 	uint32_t	waiting;
 	uint32_t	stall;
 	uint32_t	memory;
+	bool		server_joined;
+	bool		server_waiting;
 	const struct nlattr *counters;
 };
 

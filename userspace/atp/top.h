@@ -55,12 +55,14 @@ void top_sock(const struct top *top, const struct sock_reply *sock,
  * @completed: fragments per second: by the PS, or answered to a worker
  * @goodput: bytes per second, each of these for a full fragment
  * @waiting: ranks that are waited for, as far as it is known here
+ * @server: so is the application at the PS
  * @stall: for so many milliseconds, if the PS is here
  */
 struct top_job {
 	uint64_t	completed;
 	uint64_t	goodput;
 	uint32_t	waiting;
+	bool		server;
 	uint32_t	stall;
 };
 

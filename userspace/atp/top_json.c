@@ -29,6 +29,7 @@ static void job_json(const struct top *top, const struct job_reply *job)
 	}
 	print_u64(PRINT_JSON, "goodput_Bps", NULL, rate.goodput);
 	print_ranks("waiting", rate.waiting);
+	print_bool(PRINT_JSON, "waiting_server", NULL, rate.server);
 	open_json_object("per_second");
 	print_u64(PRINT_JSON, "completed", NULL, rate.completed);
 	for (i = 0; i < ARRAY_SIZE(rates); i++)

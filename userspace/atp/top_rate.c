@@ -137,8 +137,11 @@ static void job_of_socks(const struct top *top, const struct job_reply *job,
 			continue;
 		answered += sock_answered(top, sock);
 		if (sock->info.state == ATP_JOINED &&
-		    sock->info.una != sock->info.nxt)
+		    sock->info.una != sock->info.nxt) {
 			rate->waiting |= sock->info.ranks;
+			if (sock->info.flags & ATP_INFO_SERVER)
+				rate->server = true;
+		}
 	}
 	rate->completed = top_per_second(top, answered, 0);
 	rate->goodput = top_per_second(top, answered * job->fragment, 0);
@@ -161,6 +164,7 @@ void top_job(const struct top *top, const struct job_reply *job,
 	rate->goodput = top_per_second(top, now * job->fragment,
 				       before * job->fragment);
 	rate->waiting = job->running ? job->waiting : 0;
+	rate->server = job->running && job->server_waiting;
 	rate->stall = job->running ? job->stall : 0;
 }
 

@@ -61,13 +61,15 @@ static const char *role_text(uint32_t role)
 	}
 }
 
-static void waits_text(uint32_t ranks, uint32_t ms, FILE *to)
+static void waits_text(uint32_t ranks, bool server, uint32_t ms, FILE *to)
 {
 	char list[RANKS_LEN], since[DURATION_LEN];
 
 	if (ranks)
 		fprintf(to, " %s", ranks_text(ranks, list));
-	if (ranks && ms)
+	if (server)
+		fprintf(to, " server");
+	if ((ranks || server) && ms)
 		fprintf(to, " for %s", duration_text(ms * 1000ULL, since));
 }
 
@@ -92,7 +94,7 @@ static void job_text(const struct top *top, const struct job_reply *job,
 		top_job_rate(top, job, "collisions"),
 		top_job_rate(top, job, "ecn") +
 		top_job_rate(top, job, "worker_ecn"));
-	waits_text(rate.waiting, rate.stall, to);
+	waits_text(rate.waiting, rate.server, rate.stall, to);
 	fprintf(to, "\n");
 }
 
@@ -112,7 +114,8 @@ static void sock_text(const struct top *top, const struct sock_reply *sock,
 		info->cwnd, info->ssthresh, duration_text(info->srtt_us, srtt),
 		info->nxt - info->una, rate.resent, info->timeouts, info->ecn,
 		info->raw);
-	waits_text(waits ? info->ranks : 0, 0, to);
+	waits_text(waits ? info->ranks : 0,
+		   waits && info->flags & ATP_INFO_SERVER, 0, to);
 	fprintf(to, "\n");
 }
 
