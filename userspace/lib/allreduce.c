@@ -141,7 +141,7 @@ int atp_poll(struct atp *atp, int timeout)
 
 	if (!atp->joined || atp->full)
 		p.events |= POLLOUT;
-	if (atp->inflight)
+	if (atp->inflight || (atp->joined && atp->rank == ATP_SERVER))
 		p.events |= POLLIN;
 	ret = poll(&p, 1, timeout);
 	/* a signal: the caller looks at the clock */
@@ -156,10 +156,15 @@ static int64_t now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
+int64_t atp_deadline(int timeout)
+{
+	return timeout < 0 ? -1 : now_ms() + timeout;
+}
+
 /* Sleep, but not beyond the deadline.
  * Return: 1 look again, 0 time is over, -1 with errno
  */
-static int sleep_until(struct atp *atp, int64_t deadline)
+int atp_sleep_until(struct atp *atp, int64_t deadline)
 {
 	int64_t left = -1;
 
@@ -173,11 +178,11 @@ static int sleep_until(struct atp *atp, int64_t deadline)
 
 API int atp_joined(struct atp *atp, int timeout)
 {
-	int64_t deadline = timeout < 0 ? -1 : now_ms() + timeout;
+	int64_t deadline = atp_deadline(timeout);
 	int ret;
 
 	while (!(ret = atp_check_joined(atp))) {
-		ret = sleep_until(atp, deadline);
+		ret = atp_sleep_until(atp, deadline);
 		if (ret < 1)
 			return ret;
 	}
@@ -194,7 +199,8 @@ API struct atp_request *atp_allreduce_start(struct atp *atp, void *buf,
 		errno = atp->error;
 		return NULL;
 	}
-	if ((type != ATP_FLOAT32 && type != ATP_INT32) ||
+	if (atp->rank == ATP_SERVER ||
+	    (type != ATP_FLOAT32 && type != ATP_INT32) ||
 	    count > PTRDIFF_MAX / 4) {
 		errno = EINVAL;
 		return NULL;
@@ -240,7 +246,7 @@ static void give_back(struct atp_request *req)
 
 API int atp_wait(struct atp_request *req, int timeout)
 {
-	int64_t deadline = timeout < 0 ? -1 : now_ms() + timeout;
+	int64_t deadline = atp_deadline(timeout);
 	struct atp *atp = req->atp;
 	int ret, error = 0;
 
@@ -251,7 +257,7 @@ API int atp_wait(struct atp_request *req, int timeout)
 		}
 		if (atp_request_done(req))
 			break;
-		ret = sleep_until(atp, deadline);
+		ret = atp_sleep_until(atp, deadline);
 		if (!ret)
 			return 0;
 		if (ret < 0) {

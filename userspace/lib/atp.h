@@ -30,7 +30,7 @@ struct atp_request;
 /**
  * atp_join() - take part in the next run of a job
  * @job: job ID, as in ``atp job add``
- * @rank: own rank
+ * @rank: own rank, or %ATP_SERVER to make the results at the PS
  * @flags: 0: return when all ranks have joined; or %ATP_NOWAIT
  *
  * Return: the rank, to be given back by atp_leave(); or NULL with errno, and
@@ -141,6 +141,47 @@ int atp_get_info(struct atp *atp, struct atp_info *info);
  * Return: length of the words without the final zero, even if @size is less.
  */
 int atp_describe(struct atp *atp, char *text, size_t size);
+
+/**
+ * struct atp_sum - sums of consecutive values, from atp_pull_sum()
+ * @first: values that came before in this run
+ * @count: number of values, 0 for the end of the run
+ * @type: of the values
+ * @last: they are the end of what the workers have pushed as one chunk
+ */
+struct atp_sum {
+	uint64_t first;
+	size_t count;
+	enum atp_data_type type;
+	int last;
+};
+
+/**
+ * atp_pull_sum() - (with %ATP_SERVER) get the next sums over all ranks
+ * @atp: from atp_join(job, ATP_SERVER, flags)
+ * @buf: the sums
+ * @count: values that fit into it; at least a fragment of the job
+ * @sum: (out) what they are
+ * @timeout: milliseconds; 0 only looks, negative has no limit
+ *
+ * They come as they are complete, in the order in which workers push values.
+ * More may only come when atp_push_result() has answered these.
+ *
+ * Return: 1 with sums, or with none when all workers have left; 0 not yet; -1
+ * with errno.
+ */
+int atp_pull_sum(struct atp *atp, void *buf, size_t count, struct atp_sum *sum,
+		 int timeout);
+
+/**
+ * atp_push_result() - (with %ATP_SERVER) give all workers the results
+ * @atp: from atp_join(job, ATP_SERVER, flags)
+ * @buf: one result for each value of the oldest sums that have none
+ * @count: as many as one or several pulls gave
+ *
+ * Return: 0, or -1 with errno.
+ */
+int atp_push_result(struct atp *atp, const void *buf, size_t count);
 
 #ifdef __cplusplus
 }

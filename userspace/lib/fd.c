@@ -26,7 +26,7 @@ static uint32_t wanted_events(const struct atp *atp)
 
 	if (!atp->joined || atp->full)
 		events |= EPOLLOUT;
-	if (atp->inflight)
+	if (atp->inflight || (atp->joined && atp->rank == ATP_SERVER))
 		events |= EPOLLIN;
 	return events;
 }

@@ -73,7 +73,7 @@ static int start_join(struct atp *atp)
 	};
 
 	/* the address has less room for it */
-	if (atp->rank >= ATP_MAX_WORKERS) {
+	if (atp->rank >= ATP_MAX_WORKERS && atp->rank != ATP_SERVER) {
 		errno = EINVAL;
 		return -1;
 	}
@@ -184,6 +184,24 @@ static void say_ranks(struct text *text, uint32_t ranks, const char *one,
 	say(text, " %s", ranks & (ranks - 1) ? many : one);
 }
 
+/* Return: whether that is all to be said of the place of the application */
+static bool say_server(struct text *text, int error)
+{
+	switch (error) {
+	case EADDRINUSE:
+		say(text, "another application makes the results");
+		return true;
+	case EADDRNOTAVAIL:
+		say(text, "this host is not the PS");
+		return true;
+	case EINVAL:
+		say(text, "it was added without \"server\"");
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void say_reason(struct text *text, const struct atp *atp)
 {
 	const struct atp_info *info = &atp->info;
@@ -220,13 +238,23 @@ static void say_reason(struct text *text, const struct atp *atp)
 			  "has an MTU on its path that is too small",
 			  "have an MTU on their path that is too small");
 		return;
+	case ATP_REASON_SERVER:
+		say(text, "the application at the PS has left");
+		return;
 	case ATP_REASON_LATE:
+		if (!info->ranks) {
+			say(text,
+			    "the application at the PS kept all waiting");
+			return;
+		}
 		say_ranks(text, info->ranks,
 			  "kept the others waiting for too long",
 			  "kept the others waiting for too long");
 		return;
 	}
 
+	if (atp->rank == ATP_SERVER && say_server(text, atp->error))
+		return;
 	switch (atp->error) {
 	case EAFNOSUPPORT:
 		say(text, "this kernel has no AF_ATP, try modprobe atp");
@@ -266,8 +294,14 @@ API int atp_describe(struct atp *atp, char *words, size_t size)
 		return text.len;
 	}
 	read_info(atp, &info);
-	if (info.state == ATP_JOINING)
+	if (info.state == ATP_JOINING && atp->rank == ATP_SERVER)
+		say(&text, "the application waits for the ranks to join");
+	else if (info.state == ATP_JOINING)
 		say(&text, "rank %u waits for the others to join", atp->rank);
+	else if (info.flags & ATP_INFO_SERVER)
+		say(&text, "the application at the PS is waited for");
+	else if (!info.ranks && atp->rank == ATP_SERVER)
+		say(&text, "the application is at work");
 	else if (!info.ranks)
 		say(&text, "rank %u is at work", atp->rank);
 	else

@@ -51,6 +51,7 @@ struct atp_request {
  * @ready: event that is always there, in @epoll
  * @events: that @epoll waits for on @sock
  * @signal: @epoll waits for @ready
+ * @pulled: (ATP_SERVER) lanes pulled in this run
  */
 struct atp {
 	uint32_t job;
@@ -72,6 +73,7 @@ struct atp {
 	int ready;
 	uint32_t events;
 	bool signal;
+	uint64_t pulled;
 };
 
 /* join.c */
@@ -79,6 +81,10 @@ int atp_check_joined(struct atp *atp);
 int atp_poll(struct atp *atp, int timeout);
 /* Remember why the run ended, return -1 */
 int atp_fail(struct atp *atp, int error);
+
+/* allreduce.c */
+int64_t atp_deadline(int timeout);
+int atp_sleep_until(struct atp *atp, int64_t deadline);
 
 /* fd.c */
 int atp_update_fd(struct atp *atp);

@@ -11,6 +11,12 @@
 All ranks call the same operations, with arrays of the same sizes and types,
 in the same order; every rank gets the same bits.  A job and its requests are
 for one thread at a time.
+
+In a job with an application at the PS, ranks get what that makes of the sums:
+
+    with atp.serve(7) as server:
+        for sums in server:             # until all ranks have left
+            server.push(optimise(sums.first, sums.values))
 """
 
 import ctypes
@@ -20,10 +26,13 @@ import os
 import select
 import time
 import types
+import typing
 
 import numpy
 
-__all__ = ["Error", "Job", "Reason", "Request", "join"]
+__all__ = [
+    "Error", "Job", "Reason", "Request", "Server", "Sums", "join", "serve",
+]
 
 
 class Reason(enum.IntEnum):
@@ -39,6 +48,7 @@ class Reason(enum.IntEnum):
     REMOVED = 7
     MTU = 8
     LATE = 9
+    SERVER = 10
 
 
 class _Info(ctypes.Structure):
@@ -49,7 +59,7 @@ class _Info(ctypes.Structure):
         for name in (
             "state", "reason", "ranks", "job", "rank", "workers", "epoch",
             "fragment", "window", "scale", "una", "nxt", "end", "cwnd",
-            "ssthresh", "srtt_us", "rto_us", "reserved",
+            "ssthresh", "srtt_us", "rto_us", "flags",
         )
     ] + [
         (name, ctypes.c_uint64)
@@ -60,7 +70,20 @@ class _Info(ctypes.Structure):
     ]
 
 
+class _Sum(ctypes.Structure):
+    """struct atp_sum"""
+
+    _fields_ = [
+        ("first", ctypes.c_uint64),
+        ("count", ctypes.c_size_t),
+        ("type", ctypes.c_int),
+        ("last", ctypes.c_int),
+    ]
+
+
 _NOWAIT = 1
+_SERVER = 0xFFFF
+_INFO_SERVER = 1
 # enum atp_data_type
 _TYPES = {numpy.dtype("int32"): 1, numpy.dtype("float32"): 2}
 
@@ -75,6 +98,9 @@ def _load():
         ("atp_allreduce_start", handle, handle, handle, size, ctypes.c_int),
         ("atp_wait", ctypes.c_int, handle, ctypes.c_int),
         ("atp_progress", ctypes.c_int, handle),
+        ("atp_pull_sum", ctypes.c_int, handle, handle, size,
+         ctypes.POINTER(_Sum), ctypes.c_int),
+        ("atp_push_result", ctypes.c_int, handle, handle, size),
         ("atp_fd", ctypes.c_int, handle),
         ("atp_get_info", ctypes.c_int, handle, ctypes.POINTER(_Info)),
         ("atp_describe", ctypes.c_int, handle, ctypes.c_char_p, size),
@@ -256,12 +282,13 @@ class Job:
     def info(self):
         """What the socket knows: the members of struct atp_info.
 
-        reason is a Reason; ranks is a tuple: who is to blame, or waited for.
+        reason is a Reason; ranks is a tuple: who is to blame, or waited for;
+        server says whether it is the application at the PS that is.
         """
         raw = _Info()
         _lib.atp_get_info(self._open(), ctypes.byref(raw))
         info = {name: getattr(raw, name) for name, _ in raw._fields_}
-        del info["reserved"]
+        info["server"] = bool(info.pop("flags") & _INFO_SERVER)
         info["reason"] = _reason(raw.reason)
         info["ranks"] = _ranks(raw.ranks)
         return types.SimpleNamespace(**info)
@@ -286,6 +313,91 @@ class Job:
     def __del__(self):
         if getattr(self, "_handle", None):
             self.close()
+
+
+class Sums(typing.NamedTuple):
+    """Sums over all ranks of consecutive values; from Server.pull().
+
+    first   values that came before in this run
+    values  array of float32 or int32; may be written
+    last    they are the end of what the ranks have pushed as one chunk
+    """
+
+    first: int
+    values: numpy.ndarray
+    last: bool
+
+
+class Server(Job):
+    """The application that makes the results at the PS; made by serve()."""
+
+    # Values that are pulled at once, more than the longest fragment has
+    ROOM = 65536
+
+    def __init__(self, job):
+        super().__init__(job, _SERVER)
+
+    def pull(self, timeout=None):
+        """Return the next Sums, or None when all ranks have left.
+
+        They come as they are complete.  More may only come when these were
+        answered.  timeout is in seconds; then TimeoutError.
+        """
+        values = numpy.empty(self.ROOM, numpy.int32)
+        what = _Sum()
+        deadline = _deadline(timeout)
+        while True:
+            result = _lib.atp_pull_sum(
+                self._open(), values.ctypes.data, values.size,
+                ctypes.byref(what), 0,
+            )
+            if result < 0:
+                raise self._error(ctypes.get_errno())
+            if result:
+                break
+            self._sleep(deadline)
+        if not what.count:
+            return None
+        values = values[:what.count]
+        if what.type == _TYPES[numpy.dtype("float32")]:
+            values = values.view(numpy.float32)
+        return Sums(what.first, values, bool(what.last))
+
+    def push(self, results):
+        """Give all ranks the results for the oldest sums without any.
+
+        An array of their type, with one for each value of one or several
+        Sums; every rank gets these bits.
+        """
+        if results.dtype not in _TYPES:
+            raise TypeError("an array of float32 or int32 is needed")
+        results = numpy.require(results, requirements=["C", "A"])
+        if _lib.atp_push_result(
+            self._open(), results.ctypes.data, results.size
+        ):
+            number = ctypes.get_errno()
+            if number in (errno.EAGAIN, errno.EINVAL):
+                raise ValueError("no sums of that length wait for results")
+            raise self._error(number)
+
+    def __iter__(self):
+        while (sums := self.pull()) is not None:
+            yield sums
+
+
+def serve(job, timeout=None):
+    """Make the results of a job, on its PS host: returns a Server when all
+    ranks have joined.
+
+    timeout is in seconds, and without one there is no limit.
+    """
+    server = Server(job)
+    try:
+        server._wait_joined(timeout)
+    except BaseException:
+        server.close()
+        raise
+    return server
 
 
 def join(job, rank, timeout=None):

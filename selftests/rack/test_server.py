@@ -1,0 +1,325 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""An application on the PS host makes the results: every rank gets its bits,
+whatever the network does; and how it comes and goes, by libatp and Python."""
+
+import contextlib
+import errno
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.join(HERE, "../..")
+os.environ.setdefault("LIBATP", os.path.join(TOP, "build/lib/libatp.so.1"))
+sys.path.insert(0, os.path.join(HERE, "../lib"))
+sys.path.insert(0, os.path.join(TOP, "userspace/python"))
+import atp  # noqa: E402
+from rack import atp as tool  # noqa: E402
+from rack import inside, rack, run  # noqa: E402
+
+WORKERS = 3
+JOB = 7
+SCALE = 10**8
+LONG = 60
+NOBODY = 65534
+
+
+def expect(got, want):
+    if got != want:
+        raise AssertionError(f"got {got}, expected {want}")
+
+
+def until(what, condition):
+    deadline = time.monotonic() + LONG
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"never: {what}")
+        time.sleep(0.01)
+
+
+def make(values):
+    """What the application makes of sums: any bits"""
+    bits = values.view(np.uint32)
+    return ((bits ^ (bits >> np.uint32(7))) * np.uint32(0x9E3779B1)).view(
+        values.dtype
+    )
+
+
+def total(arrays):
+    if arrays[0].dtype == np.int32:
+        return sum(a.astype(np.int64) for a in arrays).astype(np.int32)
+    scaled = [np.rint(a.astype(np.float64) * SCALE) for a in arrays]
+    return ((sum(scaled) + 0.0) / SCALE).astype(np.float32)
+
+
+class Application(threading.Thread):
+    """Answers until the run ends; knows how many values came."""
+
+    def __init__(self, server):
+        super().__init__()
+        self.server = server
+        self.count = 0
+        self.failure = None
+
+    def run(self):
+        try:
+            for sums in self.server:
+                expect(sums.first, self.count)
+                self.count += len(sums.values)
+                self.server.push(make(sums.values))
+        except Exception as failure:
+            self.failure = failure
+
+
+@contextlib.contextmanager
+def joined():
+    """The ranks and the application, all in this process"""
+    members = []
+    for rank in range(WORKERS):
+        with inside(f"w{rank}"):
+            members.append(atp.Job(JOB, rank))
+    with inside("ps"):
+        members.append(atp.Server(JOB))
+    for member in members:
+        member._wait_joined(LONG)
+    try:
+        yield members[:-1], members[-1]
+    finally:
+        for member in members:
+            member.close()
+
+
+def exchange(lengths):
+    """Tensors through all ranks, compared bit for bit"""
+    rng = np.random.default_rng(len(lengths))
+    tensors, results = [], []
+    for number, length in enumerate(lengths):
+        if number % 3:
+            arrays = [
+                np.array(rng.standard_normal(length) / 10, np.float32)
+                for _ in range(WORKERS)
+            ]
+        else:
+            arrays = [
+                rng.integers(-(2**28), 2**28, length).astype(np.int32)
+                for _ in range(WORKERS)
+            ]
+        tensors.append(arrays)
+        results.append(make(total(arrays)))
+    with joined() as (jobs, server):
+        application = Application(server)
+        application.start()
+        requests = [
+            (job, job.allreduce_start(arrays[rank]))
+            for arrays in tensors
+            for rank, job in enumerate(jobs)
+        ]
+        deadline = time.monotonic() + LONG
+        while not all([request.done() for _, request in requests]):
+            if application.failure or time.monotonic() > deadline:
+                raise AssertionError([job.describe() for job in jobs])
+            for job in jobs:
+                job.progress()
+            time.sleep(0.001)
+        for job in jobs:
+            job.close()
+        application.join(LONG)
+        if application.failure:
+            raise application.failure
+        expect(application.is_alive(), False)
+        expect(application.count, sum(lengths))
+    for arrays, result in zip(tensors, results):
+        for array in arrays:
+            wrong = np.flatnonzero(
+                array.view(np.uint32) != result.view(np.uint32)
+            )
+            if len(wrong):
+                raise AssertionError(f"{len(wrong)} wrong, {wrong[:5]}")
+
+
+def every_rank_gets_its_bits():
+    exchange((1, 2, 349, 350, 351, 1000, 65537, 100000))
+
+
+def through_a_switch():
+    rack("switch_on")
+    try:
+        exchange((1, 350, 1000, 40000, 40000))
+    finally:
+        rack("switch_off")
+
+
+def through_losses_and_copies():
+    rack("netem", "all", "both", "loss", "3%", "duplicate", "2%", "delay",
+         "1ms", "1ms")
+    try:
+        exchange((1, 3000, 3000, 10000))
+        rack("switch_on")
+        exchange((1, 3000, 3000, 10000))
+    finally:
+        rack("switch_off")
+        rack("netem", "all", "both")
+
+
+def failure(call):
+    try:
+        call()
+    except atp.Error as error:
+        return error
+    raise AssertionError("it did not fail")
+
+
+def it_dies():
+    """In a process of its own, by SIGKILL"""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            with inside("ps"):
+                server = atp.Server(JOB)
+            server._wait_joined(LONG)
+            server.pull(LONG)
+            os.write(write, b"!")
+            signal.pause()
+        except BaseException:
+            traceback.print_exc()
+        os._exit(1)
+    os.close(write)
+    jobs = []
+    for rank in range(WORKERS):
+        with inside(f"w{rank}"):
+            jobs.append(atp.Job(JOB, rank))
+    for job in jobs:
+        job._wait_joined(LONG)
+    requests = [job.allreduce_start(np.ones(10, np.float32)) for job in jobs]
+    expect(os.read(read, 1), b"!")
+    os.close(read)
+    until("a worker knows", lambda: jobs[0].info().server)
+    for host, rank in (("ps", None), ("w0", 0)):
+        status, text = tool(host, "job", "stall")
+        if status or "waits for the server" not in text:
+            raise AssertionError(f"{host} {rank}: {text}")
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    for job, request in zip(jobs, requests):
+        error = failure(lambda: request.wait(LONG))
+        expect(error.errno, errno.EOWNERDEAD)
+        expect((error.reason, error.ranks), (atp.Reason.SERVER, ()))
+        expect(error.strerror, f"job {JOB}: the application at the PS has left")
+        job.close()
+    every_rank_gets_its_bits()
+
+
+def another_one_is_refused():
+    with joined():
+        with inside("ps"):
+            error = failure(lambda: atp.Server(JOB))
+        expect(error.errno, errno.EADDRINUSE)
+        with inside("w0"):
+            error = failure(lambda: atp.Server(JOB))
+        expect(error.errno, errno.EADDRNOTAVAIL)
+        expect(error.strerror, f"job {JOB}: this host is not the PS")
+
+
+def as_nobody():
+    """Return: errno of joining"""
+    child = os.fork()
+    if not child:
+        with inside("ps"):
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            try:
+                atp.Server(JOB).close()
+                os._exit(0)
+            except atp.Error as error:
+                os._exit(error.errno)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def who_may_be_it():
+    expect(as_nobody(), errno.EACCES)
+    expect(tool("ps", "job", "set", JOB, "uid", NOBODY)[0], 0)
+    expect(as_nobody(), 0)
+    expect(tool("ps", "job", "set", JOB, "uid", "none")[0], 0)
+
+
+def results_of_another_length():
+    with joined() as (jobs, server):
+        for job in jobs:
+            job.allreduce_start(np.ones(10, np.float32))
+        sums = server.pull(LONG)
+        for wrong in (9, 11):
+            try:
+                server.push(np.ones(wrong, np.float32))
+                raise AssertionError("it was taken")
+            except ValueError:
+                pass
+        server.push(make(sums.values))
+        try:
+            server.pull(0.01)
+            raise AssertionError("there is nothing")
+        except TimeoutError:
+            pass
+
+
+def a_host_that_does_not_know():
+    """One of them was told of the job without "server"."""
+    _, text = tool("w1", "-json", "job", "show", JOB)
+    expect('"server":true' in text, True)
+    rack("job_del", JOB)
+    rack("job_add", JOB, WORKERS, 4, "fragment", 1400)
+    rack("job_add", JOB + 1, WORKERS, 4, "fragment", 1400, "server")
+    expect(tool("ps", "job", "del", JOB)[0], 0)
+    members = " worker ".join(f"10.0.0.{i + 1}" for i in range(WORKERS))
+    expect(tool("ps", "job", "add", JOB, "ps", "10.0.0.254",
+                *f"worker {members} server".split())[0], 0)
+    with inside("w1"):
+        error = failure(lambda: atp.join(JOB, 1, LONG))
+    expect(error.errno, errno.EPROTO)
+    expect(error.reason, atp.Reason.MISMATCH)
+
+
+def its_namespace_goes_and_the_module():
+    with inside("ps"):
+        server = atp.Server(JOB + 1)
+    rack("down")
+    server.close()
+    until("the module can go",
+          lambda: not subprocess.run(["rmmod", "atp"], check=False,
+                                     stderr=subprocess.DEVNULL).returncode)
+    subprocess.run(["modprobe", "atp"], check=True)
+
+
+TESTS = (
+    every_rank_gets_its_bits,
+    through_a_switch,
+    through_losses_and_copies,
+    it_dies,
+    another_one_is_refused,
+    who_may_be_it,
+    results_of_another_length,
+    a_host_that_does_not_know,
+    its_namespace_goes_and_the_module,
+)
+
+
+def main():
+    subprocess.run(["modprobe", "atp"], check=True)
+    rack("up", WORKERS, 1500)
+    rack("job_add", JOB, WORKERS, 4, "fragment", 1400, "server")
+    try:
+        return run(TESTS)
+    finally:
+        rack("down")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
