@@ -45,6 +45,7 @@ help:
 	@echo 'Trying:'
 	@echo '  deps          install the Debian packages that are missing'
 	@echo '  demo          train a model over a rack in a virtual machine'
+	@echo '                (SERVER=1: the PS host takes the steps)'
 	@echo '  bench         how fast it is here, beside Gloo, Open MPI and a TCP server:'
 	@echo '                tables, build/bench.json, build/bench.png; for less of it'
 	@echo '                WORKERS=4 BYTES=4194304 ROUNDS=1 BEDS=rack (MBIT=20)'

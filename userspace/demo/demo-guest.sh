@@ -4,12 +4,16 @@
 # The demo's second half, in the virtual machine: the rack, the job, and the
 # training; twice with the switch, once without.
 #
-# usage: demo-guest.sh FILE.npz		leaves what it measures in /out/demo
+# usage: demo-guest.sh FILE.npz OPTIMISER	leaves what it measures in /out/demo
+#
+# OPTIMISER is where the steps are taken: "worker", or "ps" for an application on
+# the PS host; then the last training is once more with the workers'.
 
 set -u
 
 top=$(cd "$(dirname "$0")/../.." && pwd)
 data=$1
+optimiser=$2
 out=/out/demo
 workers=4
 job=7
@@ -35,22 +39,31 @@ measure() {
 		die "no counters of the PS"
 }
 
+# start HOST NAME RESULT [ARGUMENT...]: a process of the training
+start() {
+	local host=$1 name=$2 result=$3
+
+	shift 3
+	rack_in "$host" env \
+		PYTHONPATH="$top/userspace/python" \
+		PYTHONDONTWRITEBYTECODE=1 \
+		LIBATP="$top/build/lib/libatp.so.1" \
+		/usr/bin/python3 "$top/userspace/demo/train.py" \
+		--job $job --workers $workers --label "$name" --data "$data" \
+		--optimiser "$optimiser" --result "$out/$name-$result.json" \
+		"$@" &
+	pids+=($!)
+}
+
 # train NAME WHAT: a process per worker, each in its own host
 train() {
 	local name=$1 rank pids=() failed=0
 
 	say "$2"
 	measure "$name-before"
+	[ "$optimiser" = worker ] || start ps "$name" server --serve
 	for ((rank = 0; rank < workers; rank++)); do
-		rack_in "w$rank" env \
-			PYTHONPATH="$top/userspace/python" \
-			PYTHONDONTWRITEBYTECODE=1 \
-			LIBATP="$top/build/lib/libatp.so.1" \
-			/usr/bin/python3 "$top/userspace/demo/train.py" \
-			--job $job --rank "$rank" --workers $workers \
-			--label "$name" --data "$data" \
-			--result "$out/$name-$rank.json" &
-		pids+=($!)
+		start "w$rank" "$name" "$rank" --rank "$rank"
 	done
 	for pid in "${pids[@]}"; do
 		# the others get an error that names the rank, so all end
@@ -68,8 +81,11 @@ ip netns list | sed 's/ .*//' | sort | paste -sd ' '
 
 say "the job, on every host"
 rack_members $workers 4 ps
-echo "ip atp job add $job $REPLY fragment $payload"
-rack_job_add $job $workers 4 fragment $payload || die "cannot add the job"
+[ "$optimiser" = worker ] && server= || server=server
+echo "ip atp job add $job $REPLY fragment $payload $server"
+# shellcheck disable=SC2086
+rack_job_add $job $workers 4 fragment $payload $server ||
+	die "cannot add the job"
 rack_atp ps job show
 
 say "the switch: XDP in native mode at each of its ports"
@@ -84,3 +100,9 @@ train again "the same once more: are the bits the same?"
 rack_atp switch switch show job $job
 rack_switch_off || die "cannot detach the XDP program"
 train noswitch "the same without the switch"
+[ "$optimiser" = worker ] && exit
+
+optimiser=worker
+rack_job_del $job || die "cannot delete the job"
+rack_job_add $job $workers 4 fragment $payload || die "cannot add the job"
+train workers "the same, with the steps taken by the workers"

@@ -4,6 +4,7 @@
 # Train a network on real images over a rack in a virtual machine with Debian's
 # stock 6.1 kernel.  "make demo" builds what is needed and comes here.
 #
+# SERVER=1 lets an application on the PS host take the steps, and compares.
 # Leaves build/demo.json.  Exit status 0: all that it promises was so.
 
 set -euo pipefail
@@ -13,6 +14,8 @@ demo=$top/userspace/demo
 work=$top/build/demo
 out=$top/build/vm-out/demo
 kernel=6.1
+optimiser=worker
+[ -z "${SERVER:-}" ] || optimiser="ps"
 
 say() {
 	printf '\n== %s\n' "$*"
@@ -46,7 +49,7 @@ say "a virtual machine with Debian's stock $kernel kernel"
 status=0
 "$top/selftests/vm/run-vm.sh" --kernel $kernel --timeout 900 \
 	--out "$top/build/vm-logs/demo.log" -- \
-	userspace/demo/demo-guest.sh "$work/digits.npz" || status=$?
+	userspace/demo/demo-guest.sh "$work/digits.npz" $optimiser || status=$?
 case $status in
 0) ;;
 97) die "the kernel's log holds a warning: see build/vm-logs/demo.log" ;;

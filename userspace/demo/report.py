@@ -51,11 +51,15 @@ def main():
     runs = {
         name: results(folder, name) for name in ("switch", "again", "noswitch")
     }
+    server = os.path.exists(os.path.join(folder, "switch-server.json"))
+    if server:
+        runs["workers"] = results(folder, "workers")
     digests = {
         name: {result["digest"] for result in run}
         for name, run in runs.items()
     }
     report = {
+        "optimiser": "ps" if server else "worker",
         "accuracy": min(result["accuracy"] for result in runs["switch"]),
         "oracle_accuracy": read(folder, "alone.json")["accuracy"],
         "identical": all(len(digest) == 1 for digest in digests.values()),
@@ -72,6 +76,15 @@ def main():
         "training_seconds": max(r["seconds"] for r in runs["switch"]),
         "seconds": seconds,
     }
+    if server:
+        at_ps = read(folder, "switch-server.json")
+        report["accuracy_at_ps"] = at_ps["accuracy"]
+        report["accuracy_with_workers"] = min(
+            result["accuracy"] for result in runs["workers"]
+        )
+        report["same_with_workers"] = (
+            digests["switch"] == digests["workers"] == {at_ps["digest"]}
+        )
     with open(output, "w", encoding="utf-8") as file:
         json.dump(report, file, indent=1)
         file.write("\n")
@@ -93,6 +106,15 @@ gradients of each worker, bytes       {report["bytes_per_worker"]:,}
 seconds                               {seconds}"""
     )
 
+    if server:
+        print(
+            f"""\
+the steps were taken on the PS host
+  accuracy of its parameters          {report["accuracy_at_ps"]:.2%}
+  accuracy when workers take them     {report["accuracy_with_workers"]:.2%}
+  all these parameters are the same   {report["same_with_workers"]}"""
+        )
+
     promises = (
         (report["accuracy"] >= ENOUGH, f"accuracy is below {ENOUGH}"),
         (
@@ -104,6 +126,10 @@ seconds                               {seconds}"""
         (
             report["same_without_switch"],
             "without the switch there are other bits",
+        ),
+        (
+            report.get("same_with_workers", True),
+            "workers and PS took other steps",
         ),
         (report["switch_fragments"] > 0, "the switch aggregated nothing"),
         (

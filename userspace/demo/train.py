@@ -4,7 +4,8 @@
 
 Each worker has every W-th image, computes the gradients of its own batch, and
 gets the sums over all workers through AF_ATP; so all workers take the same
-steps.  --alone is the oracle: one process takes the batches of all workers and
+steps.  With --optimiser ps the sums go to an application on the PS host (--serve),
+which takes the steps and gives all workers the parameters.  --alone is the oracle: one process takes the batches of all workers and
 adds their gradients itself.
 """
 
@@ -165,6 +166,56 @@ def gradients_shared(model, train, parts, rank, job):
     return total, float(loss[0]), time.monotonic() - began[0]
 
 
+def learning_rate(epoch, epochs):
+    return RATE * 0.5 * (1 + np.cos(np.pi * epoch / epochs))
+
+
+class Optimiser:
+    """The same steps on the PS, value by value as sums of gradients come.
+
+    Workers push each step's gradients, last layer first, and then one value,
+    the loss.
+    """
+
+    def __init__(self, options, images):
+        self.model = Model()
+        self.epochs = options.epochs
+        self.steps = images // options.workers // BATCH
+        self.size = sum(layer.size for layer in self.model.flat) + 1
+
+    def result(self, first, sums):
+        step, at = divmod(first, self.size)
+        rate = learning_rate(step // self.steps, self.epochs)
+        for speed, flat in zip(
+            reversed(self.model.speed), reversed(self.model.flat)
+        ):
+            if at < flat.size:
+                part = slice(at, at + sums.size)
+                speed[part] *= np.float32(MOMENTUM)
+                speed[part] -= np.float32(rate) * sums
+                flat[part] += speed[part]
+                return flat[part]
+            at -= flat.size
+        return sums
+
+
+def serve(options):
+    import atp
+
+    train, test = load(options.data)
+    optimiser = Optimiser(options, len(train[1]))
+    pulls = 0
+    with atp.serve(options.job, timeout=60) as server:
+        for sums in server:
+            server.push(optimiser.result(sums.first, sums.values))
+            pulls += 1
+    return {
+        "accuracy": optimiser.model.accuracy(*test),
+        "digest": optimiser.model.digest(),
+        "pulls": pulls,
+    }
+
+
 def train_model(options, job):
     train, test = load(options.data)
     model = Model()
@@ -174,7 +225,7 @@ def train_model(options, job):
     for epoch in range(options.epochs):
         losses = []
         shared = 0
-        rate = RATE * 0.5 * (1 + np.cos(np.pi * epoch / options.epochs))
+        rate = learning_rate(epoch, options.epochs)
         for parts in batches(len(train[1]), options.workers, epoch):
             if job:
                 total, loss, took = gradients_shared(
@@ -182,7 +233,10 @@ def train_model(options, job):
                 )
             else:
                 total, loss, took = gradients_alone(model, train, parts)
-            model.step(total, rate)
+            if options.optimiser == "ps":
+                model.flat = total
+            else:
+                model.step(total, rate)
             losses.append(loss)
             shared += took
         steps += len(losses)
@@ -216,10 +270,16 @@ def main():
     parser.add_argument("--label", default="training")
     parser.add_argument("--result", required=True)
     parser.add_argument("--alone", action="store_true")
+    parser.add_argument("--serve", action="store_true")
+    parser.add_argument(
+        "--optimiser", choices=("worker", "ps"), default="worker"
+    )
     options = parser.parse_args()
 
     if options.alone:
         result = train_model(options, None)
+    elif options.serve:
+        result = serve(options)
     else:
         import atp
 
