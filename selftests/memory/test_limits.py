@@ -119,6 +119,7 @@ def none_takes_all_when_memory_is_short():
             for s in pair:
                 if s is not greedy:
                     s.send(part)
+        greedy.setblocking(True)
         for pair in pairs:
             for s in pair:
                 same(s.recv(len(part)), part)
