@@ -48,7 +48,7 @@ help:
 	@echo '                (SERVER=1: the PS host takes the steps)'
 	@echo '  bench         how fast it is here, beside Gloo, Open MPI and a TCP server:'
 	@echo '                tables, build/bench.json, build/bench.png; for less of it'
-	@echo '                WORKERS=4 BYTES=4194304 ROUNDS=1 BEDS=rack (MBIT=20)'
+	@echo '                WORKERS=4 BYTES=4194304 ROUNDS=1 BEDS=rack (MBIT=5)'
 	@echo 'Testing:'
 	@echo '  check         every test; ends with "N passed, N failed"'
 	@echo '  check-static  style and compiler checks alone'

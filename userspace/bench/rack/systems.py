@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.join(TOP, "selftests/lib"))
 from rack import inside, rack  # noqa: E402
 
 HERE = os.path.join(TOP, "userspace/bench/rack")
-PATIENCE = 900      # seconds, for what never comes
+PATIENCE = 1800     # seconds, for what never comes
 PS = "10.0.0.254"
 
 MPIRUN = ("mpirun", "--allow-run-as-root", "--oversubscribe",
