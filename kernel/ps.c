@@ -214,23 +214,19 @@ void atp_ps_act(struct atp_job *job, const struct atp_ps_out *out)
 		tasklet_schedule(&atp_sk(job->ps->server)->tasklet);
 }
 
-/* Parameter packets no longer fit the path to these ranks, and never will.
- * Context: softirq.
- */
+/* Parameter packets no longer fit the path to these ranks, and never will. */
 static void atp_ps_mtu(struct atp_job *job, u32 ranks)
+	__must_hold(&job->ps->lock)
 {
 	struct atp_ps_host *ps = job->ps;
 	struct atp_ps_out out;
 
-	lockdep_assert_in_softirq();
+	lockdep_assert_held(&ps->lock);
 
-	spin_lock(&ps->lock);
-	if (!ps->stopped) {
-		atp_ps_fail(&ps->engine, ktime_get_ns(), ATP_REASON_MTU, ranks,
-			    &out);
-		atp_ps_act(job, &out);
-	}
-	spin_unlock(&ps->lock);
+	if (ps->stopped)
+		return;
+	atp_ps_fail(&ps->engine, ktime_get_ns(), ATP_REASON_MTU, ranks, &out);
+	atp_ps_act(job, &out);
 }
 
 /* ICMP quotes a fragment to these ranks.  Is it of this run?  Then @too_big,
@@ -245,9 +241,9 @@ bool atp_ps_icmp(struct atp_job *job, u32 ranks, u32 epoch, bool too_big)
 
 	spin_lock(&ps->lock);
 	known = ps->engine.running && ps->engine.epoch == epoch;
-	spin_unlock(&ps->lock);
 	if (known && too_big)
 		atp_ps_mtu(job, ranks);
+	spin_unlock(&ps->lock);
 	return known;
 }
 
@@ -281,8 +277,11 @@ static void atp_ps_send(struct tasklet_struct *t)
 			too_big |= b.mcast ? atp_all_ranks(&job->params) :
 					     job->alias[b.rank];
 	}
-	if (too_big)
-		atp_ps_mtu(job, too_big);
+	if (!too_big)
+		return;
+	spin_lock(&ps->lock);
+	atp_ps_mtu(job, too_big);
+	spin_unlock(&ps->lock);
 }
 
 /* Context: softirq under RCU.  @sender: ranks that have the source address. */
