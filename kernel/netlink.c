@@ -365,6 +365,18 @@ static int atp_nl_put_job(struct sk_buff *skb, struct atp_job *job,
 	return 0;
 }
 
+static int atp_nl_no_memory(struct genl_info *info)
+{
+	GENL_SET_ERR_MSG(info, "no memory for the answer");
+	return -ENOMEM;
+}
+
+static int atp_nl_too_long(struct genl_info *info)
+{
+	GENL_SET_ERR_MSG(info, "the answer is too long for one message");
+	return -EMSGSIZE;
+}
+
 int atp_nl_job_get_doit(struct sk_buff *skb, struct genl_info *info)
 {
 	struct sk_buff *reply;
@@ -386,15 +398,16 @@ int atp_nl_job_get_doit(struct sk_buff *skb, struct genl_info *info)
 		err = -EACCES;
 		goto put;
 	}
-	err = -ENOMEM;
 	reply = genlmsg_new(NLMSG_GOODSIZE, GFP_KERNEL);
-	if (!reply)
+	if (!reply) {
+		err = atp_nl_no_memory(info);
 		goto put;
+	}
 	hdr = genlmsg_put_reply(reply, info, &atp_nl_family, 0,
 				ATP_CMD_JOB_GET);
-	err = hdr ? atp_nl_put_attrs(reply, job) : -EMSGSIZE;
-	if (err) {
+	if (!hdr || atp_nl_put_attrs(reply, job)) {
 		nlmsg_free(reply);
+		err = atp_nl_too_long(info);
 		goto put;
 	}
 	genlmsg_end(reply, hdr);
@@ -530,7 +543,7 @@ int atp_nl_family_get_doit(struct sk_buff *skb, struct genl_info *info)
 
 	reply = genlmsg_new(NLMSG_GOODSIZE, GFP_KERNEL);
 	if (!reply)
-		return -ENOMEM;
+		return atp_nl_no_memory(info);
 	hdr = genlmsg_put_reply(reply, info, &atp_nl_family, 0,
 				ATP_CMD_FAMILY_GET);
 	if (!hdr || nla_put_u32(reply, ATP_A_FAMILY_NUMBER, PF_ATP) ||
@@ -540,7 +553,7 @@ int atp_nl_family_get_doit(struct sk_buff *skb, struct genl_info *info)
 	    (netlink_ns_capable(skb, net->user_ns, CAP_NET_ADMIN) &&
 	     atp_mib_put(reply, ATP_A_FAMILY_COUNTERS, atp_pernet(net)->mib))) {
 		nlmsg_free(reply);
-		return -EMSGSIZE;
+		return atp_nl_too_long(info);
 	}
 	genlmsg_end(reply, hdr);
 	return genlmsg_reply(reply, info);

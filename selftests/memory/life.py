@@ -14,8 +14,8 @@ import socket
 import struct
 
 from atptest import (AF_ATP, FAMILY_GET, FLOAT32, GET, INT32, J_ID, J_TIMEOUT,
-                     JOIN, JOINED, SET, SOCK_GET, SOL_ATP, Info, Netlink, attr,
-                     libc, new_net, same, sock, wait_for)
+                     JOIN, JOINED, SET, SOCK_GET, SOL_ATP, Info, Netlink,
+                     Refused, attr, libc, new_net, same, sock, wait_for)
 
 # four ranks at one address, so that each packet is for several sockets
 FOUR, SIX, RAW = 7, 8, 9
@@ -99,6 +99,8 @@ class Life:
                 if e.errno not in NO_MEMORY:
                     raise
                 self.effects.add("refused")
+                if isinstance(e, Refused) and e.message:
+                    self.effects.add("explained")
         raise AssertionError(f"refused for ever: {call} {args}")
 
     # jobs

@@ -36,8 +36,9 @@ JOB, OTHER = 7, 8
 # in a row; two at each of the two attempts of one place
 ROW = 5
 
-# How a failure shows: "refused" with an errno, by a counter, by an "overrun" of
-# who listens to events; or not at all, and why that is right.
+# How a failure shows: "refused" with an errno, "explained" by netlink, by a
+# counter, by an "overrun" of who listens to events; or not at all, and why that
+# is right.
 EFFECTS = {
     ("atp_create", "sk_alloc"): "refused",
     ("atp_push_alloc", "kmalloc_trace"): "refused",
@@ -53,8 +54,8 @@ EFFECTS = {
     ("atp_job_alloc", "__alloc_percpu_gfp"): "refused",
     ("atp_ps_start", "dst_cache_init"): "refused",
     ("atp_sk_bind", "dst_cache_init"): "refused",
-    ("atp_nl_job_get_doit", "__alloc_skb"): "refused",
-    ("atp_nl_family_get_doit", "__alloc_skb"): "refused",
+    ("atp_nl_job_get_doit", "__alloc_skb"): "explained",
+    ("atp_nl_family_get_doit", "__alloc_skb"): "explained",
     # of a socket that joins, or of packets
     ("atp_route6", "ipv6_dst_lookup_flow"): "refused out_errors",
     ("atp_xmit", "ip_route_output_flow"): "out_errors",
@@ -120,6 +121,7 @@ def live_with(site):
         effects |= life.effects
     print(f"# {site}: {' '.join(sorted(effects)) or 'nothing to see'}")
     want = EFFECTS[site.function, site.callee]
+    same("silent_signal" in effects, want == None, "silent signal")
     if want:
         same(bool(effects & set(want.split())), True, f"{want} of {effects}")
 
