@@ -111,6 +111,7 @@ check "stats prometheus: unknown word" run 255 '"x"' "$atp" stats prometheus x
 check "stats prometheus: file without path" run 255 . \
 	"$atp" stats prometheus file
 check "top: unknown word" run 255 '"x"' "$atp" top x
+check "top: a number is a job's" run 255 'not a job ID' "$atp" top 7x
 check "top: no count" run 255 '"0"' "$atp" top count 0
 check "top: no interval" run 255 '"0"' "$atp" top interval 0
 check "monitor: unknown word" run 255 '"x"' "$atp" monitor x

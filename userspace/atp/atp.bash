@@ -52,9 +52,9 @@ _atp_words() {
 	check/) echo job help ;;
 	perf/) echo job rank bytes rounds vs help ;;
 	perf/*) echo job rank bytes rounds vs ;;
-	top/) echo batch interval count job help ;;
+	top/) echo batch interval count job help; _atp_jobs ;;
 	*/job) _atp_jobs ;;
-	top/*) echo batch interval count job ;;
+	top/*) echo batch interval count job; _atp_jobs ;;
 	sock/show) echo job rank ;;
 	stats/show) echo job ;;
 	stats/prometheus) [[ $last = file ]] || echo file ;;

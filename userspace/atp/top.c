@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* atp top: who works, how fast, and who is waited for, again and again. */
+#include <ctype.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ struct plan {
 static void usage(FILE *to)
 {
 	fprintf(to,
-		"Usage: atp top [ batch ] [ interval TIME ] [ count N ] [ job ID ]\n"
+		"Usage: atp top [ batch ] [ interval TIME ] [ count N ] [ [ job ] ID ]\n"
 		"       atp top help\n");
 }
 
@@ -47,12 +48,13 @@ static void parse(int argc, char **argv, struct plan *plan, struct top *top)
 			if (get_u32(&count, *argv, 0) || !count)
 				invarg("not a count", *argv);
 			plan->count = count;
-		} else if (!strcmp(*argv, "job")) {
-			NEXT_ARG();
+		} else if (!strcmp(*argv, "job") || isdigit(**argv)) {
+			if (!isdigit(**argv))
+				NEXT_ARG();
 			top->job = job_id(*argv);
 			top->one = true;
 		} else {
-			invarg("expected \"batch\", \"interval\", \"count\" or \"job\"",
+			invarg("expected \"batch\", \"interval\", \"count\", \"job\" or its number",
 			       *argv);
 		}
 	}
