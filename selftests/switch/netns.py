@@ -123,6 +123,34 @@ def test_false_ps_frees_nothing():
     liar.close()
 
 
+def test_detached_port_is_named():
+    """Nothing is said to be sent that had no port to go out by"""
+    socks, seq = hosts(), next(numbers)
+    done = switch('detach dev p5')
+    for word in ('job %d: its PS is behind p5' % JOB, 'dropped'):
+        want(word in done.stdout, done.stdout)
+    before = counters(JOB)
+    push(socks, seq, range(4), 62, PS)
+    want(silent(socks[4]), 'sent all the same')
+    after = counters(JOB)
+    for name, rise in (('completed', 1), ('drop_out', 1), ('forwarded', 0),
+                       ('bytes_out', 0)):
+        equal(after[name] - before[name], rise, name)
+    want('a port was detached' in switch('show').stdout, 'no hint')
+    switch('attach dev p5')
+    # the sum is there still
+    push(socks, seq, [0], 62, PS, RESEND)
+    equal(receive(socks[4]).lanes, total(range(4), 62), 'sum')
+    equal(counters(JOB)['forwarded'] - after['forwarded'], 1, 'forwarded')
+    done = switch('detach dev p2')
+    want('job %d: rank 1 is behind p2' % JOB in done.stdout, done.stdout)
+    switch('attach dev p2')
+    round_trip(socks, PS, WORKERS[0], 62)
+    done = switch('detach dev p6')
+    want('job' not in done.stdout, done.stdout)
+    switch('attach dev p6')
+
+
 def test_checksum_offload_is_named():
     """A sender that leaves checksums to its device is told so"""
     within(1, 'ethtool -K eth0 tx on')

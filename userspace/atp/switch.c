@@ -223,9 +223,9 @@ static int attach(struct args *a)
 
 static int detach(struct args *a)
 {
+	uint32_t gone[SW_PORTS], ifindex = 0;
 	struct sw_switch sw;
-	uint32_t ifindex = 0;
-	bool some = false;
+	int n = 0, i;
 
 	if (!sw_running()) {
 		sw_open(&sw);
@@ -240,23 +240,25 @@ static int detach(struct args *a)
 			return complain();
 		return 0;
 	}
-	while (eat(a, "dev")) {
-		if (device(a, &ifindex)) {
+	while (n < SW_PORTS && eat(a, "dev")) {
+		if (device(a, &gone[n])) {
 			sw_close(&sw);
 			return 1;
 		}
-		sw_port_detach(&sw, ifindex);
-		some = true;
+		sw_port_detach(&sw, gone[n++]);
 	}
 	if (peek(a)) {
 		sw_close(&sw);
 		return bad("what is", peek(a));
 	}
-	if (!some)
+	if (!n)
 		sw_port_detach_all(&sw);
-	ifindex = 0;
+	/* without any port it is no switch, and packets go as before */
 	if (sw_port_next(&sw, &ifindex))
 		sw_pin_remove(sw.dir);
+	else
+		for (i = 0; i < n; i++)
+			sw_job_warn(&sw, gone[i]);
 	sw_close(&sw);
 	return 0;
 }

@@ -416,16 +416,26 @@ static __always_inline bool sw_same_mac(const __u8 *a, const __u8 *b)
 	       a[3] == b[3] && a[4] == b[4] && a[5] == b[5];
 }
 
+/* There is no way out: a port was detached, or a group is not there yet */
+static __always_inline int sw_no_way(struct sw_counters *c)
+{
+	c->drop_out++;
+	return XDP_DROP;
+}
+
 static __always_inline int sw_unicast(struct xdp_md *ctx, struct sw_pkt *p,
+				      struct sw_counters *c,
 				      const struct sw_host *to, bool routed)
 {
 	void *data = sw_start(ctx), *end = sw_end(ctx);
 
 	if (data + sizeof(struct ethhdr) > end || !sw_write(data, end, p))
-		return XDP_DROP;
+		return sw_no_way(c);
 	if (routed)
 		sw_route(data, end, to);
-	return bpf_redirect_map(&ports, to->ifindex, XDP_DROP);
+	if (bpf_redirect_map(&ports, to->ifindex, XDP_DROP) != XDP_REDIRECT)
+		return sw_no_way(c);
+	return XDP_REDIRECT;
 }
 
 /* A packet of a job that goes no further, or not by us */
@@ -576,9 +586,11 @@ static __always_inline int sw_gradient(struct xdp_md *ctx, struct sw_pkt *p,
 	if (plan & SW_COLLIDE)
 		p->flags |= ATP_F_COLLISION;
 	sw_pass_on(p, job->cap);
+	if (sw_unicast(ctx, p, c, way->to, way->routed) != XDP_REDIRECT)
+		return XDP_DROP;
 	c->forwarded++;
 	c->bytes_out += bytes;
-	return sw_unicast(ctx, p, way->to, way->routed);
+	return XDP_REDIRECT;
 }
 
 static __always_inline int sw_multicast(struct xdp_md *ctx, struct sw_pkt *p,
@@ -591,10 +603,10 @@ static __always_inline int sw_multicast(struct xdp_md *ctx, struct sw_pkt *p,
 	void *group;
 
 	if (data + sizeof(*eth) > end || !sw_write(data, end, p))
-		return XDP_DROP;
+		return sw_no_way(c);
 	group = bpf_map_lookup_elem(&groups, &id);
 	if (!group)
-		return XDP_DROP;
+		return sw_no_way(c);
 	/* Tells the copies that all of them are to be routed */
 	if (sw_same_mac(eth->h_dest, way->from->src))
 		__builtin_memset(eth->h_dest, 0, ETH_ALEN);
@@ -612,7 +624,7 @@ static __always_inline int sw_parameter(struct xdp_md *ctx, struct sw_pkt *p,
 	sw_pass_on(p, job->cap);
 	if (p->flags & ATP_F_MCAST)
 		return sw_multicast(ctx, p, c, way);
-	return sw_unicast(ctx, p, way->to, way->routed);
+	return sw_unicast(ctx, p, c, way->to, way->routed);
 }
 
 /* A packet that is left to the kernel, and counted because it looks like ATP */

@@ -288,6 +288,29 @@ int sw_job_regroup_all(struct sw_switch *sw)
 	return for_all(sw, regroup);
 }
 
+void sw_job_warn(const struct sw_switch *sw, uint32_t ifindex)
+{
+	char name[IFNAMSIZ];
+	struct sw_job job;
+	bool first = true;
+	uint32_t i, id = 0;
+
+	if (!if_indextoname(ifindex, name))
+		snprintf(name, sizeof(name), "if%u", ifindex);
+	while (!sw_job_next(sw, &id, &first)) {
+		if (sw_job_get(sw, id, &job))
+			continue;
+		if (job.ps.ifindex == ifindex)
+			sw_say("job %u: its PS is behind %s: its gradients are dropped until that is attached again, or the job deleted here",
+			       id, name);
+		for (i = 0; i < job.workers; i++) {
+			if (job.rank[i].ifindex == ifindex)
+				sw_say("job %u: rank %u is behind %s: what it sends is not added, and answers to it alone are dropped, until that is attached again, or the job deleted here",
+				       id, i, name);
+		}
+	}
+}
+
 int sw_job_group(const struct sw_switch *sw, uint32_t id)
 {
 	uint32_t group, key, next;

@@ -140,6 +140,8 @@ int sw_job_del(struct sw_switch *sw, uint32_t id);
 int sw_job_refresh(struct sw_switch *sw, uint32_t id);
 int sw_job_refresh_all(struct sw_switch *sw);
 int sw_job_regroup_all(struct sw_switch *sw);
+/* Say which jobs have a host behind a port that was detached */
+void sw_job_warn(const struct sw_switch *sw, uint32_t ifindex);
 /* Hosts in the group that gets a job's parameter packets; -1: cannot tell */
 int sw_job_group(const struct sw_switch *sw, uint32_t id);
 int sw_job_next(const struct sw_switch *sw, uint32_t *id, bool *first);
@@ -190,7 +192,7 @@ int sw_job_view(struct sw_switch *sw, uint32_t id, struct sw_job_view *v);
 /* Aggregators that hold a sum */
 uint32_t sw_occupied(struct sw_switch *sw);
 /* What the counters give away, by number, or NULL; there are SW_HINTS */
-#define SW_HINTS	9
+#define SW_HINTS	10
 const char *sw_hint(const struct sw_counters *c, unsigned int i);
 int sw_counters_get(const struct sw_switch *sw, uint32_t slot,
 		    struct sw_counters *c);

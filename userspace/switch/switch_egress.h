@@ -160,19 +160,24 @@ static __always_inline int sw_copy(struct xdp_md *ctx, void *data,
 	const struct sw_host *to;
 	const struct sw_job *job;
 	struct sw_counters *c;
+	__u32 key, slot;
 	bool routed;
-	__u32 key;
 	__u64 sum;
 	int rank;
 
+	/* without the job there is nothing that counts for it either */
 	key = sw_swap32(hdr->jobID);
 	job = bpf_map_lookup_elem(&jobs, &key);
 	if (!job)
 		return XDP_DROP;
+	slot = job->slot;
+	c = bpf_map_lookup_elem(&counters, &slot);
+	if (!c)
+		return XDP_DROP;
 	rank = sw_do_pick(key, ctx->egress_ifindex, hdr->epoch,
 			  hdr->sequenceNumber);
 	if (rank < 0 || rank >= ATP_MAX_WORKERS)
-		return XDP_DROP;
+		return sw_no_way(c);
 	to = &job->rank[rank];
 
 	sum = (__u16)~udp->check;
@@ -181,13 +186,13 @@ static __always_inline int sw_copy(struct xdp_md *ctx, void *data,
 	sum += hdr->flags;
 	if (*sw_proto(eth) == sw_swap16(ETH_P_IP)) {
 		if ((void *)(ip + 1) > end)
-			return XDP_DROP;
+			return sw_no_way(c);
 		sum += sw_delta(&ip->daddr, &to->addr[3], 1);
 		ip->daddr = to->addr[3];
 		sw_sum_ipv4(ip);
 	} else {
 		if ((void *)(ip6 + 1) > end)
-			return XDP_DROP;
+			return sw_no_way(c);
 		sum += sw_delta(ip6->daddr.s6_addr32, to->addr, 4);
 		__builtin_memcpy(&ip6->daddr, to->addr, 16);
 	}
@@ -199,16 +204,13 @@ static __always_inline int sw_copy(struct xdp_md *ctx, void *data,
 		   eth->h_dest[3] | eth->h_dest[4] | eth->h_dest[5]);
 	if (routed) {
 		if (sw_last_hop(data, end))
-			return XDP_DROP;
+			return sw_no_way(c);
 		sw_route(data, end, to);
 	} else {
 		__builtin_memcpy(eth->h_dest, to->mac, ETH_ALEN);
 	}
 
-	key = job->slot;
-	c = bpf_map_lookup_elem(&counters, &key);
-	if (c)
-		c->copies++;
+	c->copies++;
 	return XDP_PASS;
 }
 

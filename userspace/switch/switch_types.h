@@ -10,7 +10,7 @@
 #include <linux/types.h>
 #include <linux/atp_packet.h>
 
-#define SW_LAYOUT		3
+#define SW_LAYOUT		4
 
 /* Job slots of a switch.  Slot zero counts what belongs to no job. */
 #define SW_SLOTS		256
@@ -227,6 +227,7 @@ struct sw_settings {
 	X(drop_csum_partial, "checksum left to an offload")		\
 	X(drop_stranger, "not from or not to an address of the job")	\
 	X(drop_port, "came in on another port than its sender's")	\
+	X(drop_out, "no port to go out by, or no hop left for a copy")	\
 	X(bytes_in, "bytes of gradients, from the workers")		\
 	X(bytes_out, "bytes of gradients, to the PS")
 
