@@ -18,6 +18,10 @@ def test_check():
     ports = ' '.join('dev p%d' % i for i in range(1, 6))
     done = switch('check ' + ports)
     want('BAD' not in done.stdout, done.stdout)
+    # each of the hosts is in another namespace, and whatever it sends needs it
+    equal(len([line for line in done.stdout.splitlines()
+               if 'tx off' in line and 'dropped' in line]), 5, done.stdout)
+    want('fine for AF_ATP' not in done.stdout, done.stdout)
 
 
 def test_check_names_what_is_missing():

@@ -128,13 +128,13 @@ static void check_peer(const struct check *c, const struct sw_link *link)
 			tell(c, link->name, false,
 			     "other end receives redirects", NULL);
 			tell(c, link->name, false, "other end's checksums",
-			     "cannot be seen: fine for AF_ATP, for other senders ethtool -K DEV tx off there");
+			     "cannot be seen: ethtool -K DEV tx off there (or what comes from it is dropped, bursts of AF_ATP as well)");
 			return;
 		}
 	}
 	if (link->peer_away || !link->peer) {
 		tell(c, link->name, false, "other end",
-		     "is in another namespace: there, ethtool -K DEV gro on tx off (or what is sent to it vanishes, and what comes has no checksum)");
+		     "is in another namespace: there, ethtool -K DEV gro on tx off (or what is sent to it vanishes, and what comes is dropped for its checksum)");
 		return;
 	}
 	if (sw_rtnl_link(link->peer, &peer))
@@ -151,7 +151,7 @@ static void check_peer(const struct check *c, const struct sw_link *link)
 	}
 	if (sw_ethtool(peer.name, ETHTOOL_GTXCSUM) == 1) {
 		snprintf(hint, sizeof(hint),
-			 "leaves them to an offload: fine for AF_ATP, for other senders ethtool -K %s tx off",
+			 "leaves them to an offload: ethtool -K %s tx off (or what comes from it is dropped, bursts of AF_ATP as well)",
 			 peer.name);
 		tell(c, link->name, false, "other end's checksums", hint);
 	}
