@@ -53,12 +53,18 @@ static void check_quantise(u32 bits, u32 scale)
 {
 	s32 due = 0, got = 0x5a5a5a5a;
 	bool fits = oracle_quantise(bits, scale, &due);
+	u8 wire[4];
 
 	if (atp_quantise(bits, scale, &got) != fits ||
 	    got != (fits ? due : 0x5a5a5a5a))
 		tap_fail(__FILE__, __LINE__,
 			 "0x%08x * %u: %d instead of %s%d", bits, scale, got,
 			 fits ? "" : "nothing, not ", due);
+	/* an array of it has a way of its own */
+	if (atp_quantise_lanes(wire, &bits, 1, scale) != fits ||
+	    (fits && get_unaligned_le32(wire) != (u32)due))
+		tap_fail(__FILE__, __LINE__, "0x%08x * %u, as array", bits,
+			 scale);
 }
 
 /* Every exponent and sign, with the mantissas at the edges and some by lot */
@@ -170,7 +176,13 @@ static void check_dequantise(s32 sum, u32 scale)
 	u32 mag = sum < 0 ? -(u32)sum : sum;
 	u32 bits = got & 0x7fffffff;
 	s128 here, below, above;
+	u8 wire[4];
+	u32 lane;
 
+	/* an array of it has a way of its own */
+	put_unaligned_le32(sum, wire);
+	atp_dequantise_lanes(&lane, wire, 1, scale);
+	EXPECT_EQ(lane, got);
 	if (!sum) {
 		EXPECT_EQ(got, 0);
 		return;
