@@ -90,7 +90,8 @@ struct atp_net {
  * @timer: for atp_ps_deadline(), soft
  * @armed: when @timer runs out, 0 if it does not
  * @stopped: there is no run any more, no timer is armed, @mem is gone
- * @out: bursts to be sent, in order
+ * @out: bursts to be sent, those to each rank in order
+ * @open: the last burst in @out to each rank, if nothing for all came after it
  * @out_bytes: memory of @out, which is closed to more at ATP_PS_OUT_MAX
  * @tasklet: sends them, after a batch of gradients
  * @stalled: fragment for which a stall was reported
@@ -109,6 +110,7 @@ struct atp_ps_host {
 	u64			armed;
 	bool			stopped;
 	struct sk_buff_head	out;
+	struct sk_buff		*open[ATP_MAX_WORKERS];
 	u32			out_bytes;
 	struct tasklet_struct	tasklet;
 	u32			stalled;

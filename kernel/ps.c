@@ -56,16 +56,20 @@ static void atp_ps_fold(struct atp_job *job)
 	}
 }
 
-/* The burst that waits last, if one more packet may join it. */
+/* The burst that waits last for this rank, or for the switch, if one more
+ * packet may join it.  Each completed fragment goes to all ranks in turn, so a
+ * rank's burst is rarely the last of all.
+ */
 static struct sk_buff *atp_ps_open_burst(struct atp_ps_host *ps, u32 len,
 					 u32 rank, bool mcast)
 	__must_hold(&ps->lock)
 {
-	struct sk_buff *skb = skb_peek_tail(&ps->out);
 	struct atp_ps_burst *b;
+	struct sk_buff *skb;
 
 	lockdep_assert_held(&ps->lock);
 
+	skb = mcast ? skb_peek_tail(&ps->out) : ps->open[rank];
 	if (!skb)
 		return NULL;
 	b = atp_ps_burst(skb);
@@ -74,6 +78,22 @@ static struct sk_buff *atp_ps_open_burst(struct atp_ps_host *ps, u32 len,
 	    skb->len + len > ATP_PS_BURST_BYTES)
 		return NULL;
 	return skb;
+}
+
+/* What the switch multiplies is for any rank, which must get what comes later
+ * behind it.
+ */
+static void atp_ps_add_burst(struct atp_ps_host *ps, struct sk_buff *skb,
+			     u32 rank, bool mcast)
+	__must_hold(&ps->lock)
+{
+	lockdep_assert_held(&ps->lock);
+
+	__skb_queue_tail(&ps->out, skb);
+	if (mcast)
+		memset(ps->open, 0, sizeof(ps->open));
+	else
+		ps->open[rank] = skb;
 }
 
 static void atp_ps_build_one(struct atp_job *job, const struct atp_ps_out *out,
@@ -111,7 +131,7 @@ static void atp_ps_build_one(struct atp_job *job, const struct atp_ps_out *out,
 		b->mcast = mcast;
 		b->gso_size = len;
 		b->n = 0;
-		__skb_queue_tail(&ps->out, skb);
+		atp_ps_add_burst(ps, skb, rank, mcast);
 	}
 	b->last = len;
 	b->n++;
@@ -263,6 +283,7 @@ static void atp_ps_send(struct tasklet_struct *t)
 	__skb_queue_head_init(&list);
 	spin_lock(&ps->lock);
 	skb_queue_splice_tail_init(&ps->out, &list);
+	memset(ps->open, 0, sizeof(ps->open));
 	ps->out_bytes = 0;
 	spin_unlock(&ps->lock);
 
