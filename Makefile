@@ -81,11 +81,12 @@ modules:
 vm-modules: $(VM_KERNELS:%=$(build)/kmod/%/atp.ko)
 
 # In a debug kernel that has UBSAN it is for the module alone.
-sanitize = $(if $(filter $*,$(DEBUG_KERNELS)),UBSAN_SANITIZE=y)
+variant = $(if $(filter $*,$(DEBUG_KERNELS)),UBSAN_SANITIZE=y) \
+	  $(if $(filter uml,$*),ARCH=um)
 
 $(build)/kmod/%/atp.ko: $(module_src) $(build)/kernels/%/release
 	$(call msg,KMOD,atp.ko for Linux $*)
-	$(call kmod,$(build)/kmod/$*,$(build)/kernels/$*/kdir,$(sanitize))
+	$(call kmod,$(build)/kmod/$*,$(build)/kernels/$*/kdir,$(variant))
 	$(Q)touch $@
 
 .PRECIOUS: $(build)/kernels/%/release
@@ -97,6 +98,12 @@ $(DEBUG_KERNELS:%=$(build)/kernels/%/release): $(build)/kernels/%/release: \
 		selftests/debug/build-kernel.sh \
 		$(debug_config)/base.config $(debug_config)/%.config
 	$(Q)selftests/debug/build-kernel.sh $*
+	$(Q)touch $@
+
+# User-mode Linux, for the benchmark
+$(build)/kernels/uml/release: selftests/debug/build-kernel.sh \
+		userspace/bench/uml/kernel.config
+	$(Q)selftests/debug/build-kernel.sh uml
 	$(Q)touch $@
 
 userspace:

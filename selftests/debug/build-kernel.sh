@@ -4,9 +4,9 @@
 # Build kernels that find bugs, from Debian's linux-source-6.1, into
 # build/kernels/NAME/ in the form that vm/run-vm.sh boots and that modules are
 # built against. What is there already from the same source, configuration and
-# script is kept.
+# script is kept. "uml" is User-mode Linux for the benchmark: a program.
 #
-# usage: build-kernel.sh NAME...	NAME: a file of configs/ besides base
+# usage: build-kernel.sh NAME...	NAME: a file of configs/ besides base; uml
 
 set -euo pipefail
 
@@ -19,6 +19,25 @@ say() {
 	printf '  %-7s %s\n' KERNEL "$*" >&2
 }
 
+# Sets what the rest goes by: the kernel's architecture, the folder of that
+# name's own parts, and what its configuration is made of.
+choose() {
+	case $1 in
+	uml)
+		arch=um
+		configs=("$top/userspace/bench/uml/kernel.config")
+		targets=(linux modules)
+		image=vmlinux
+		;;
+	*)
+		arch=x86_64
+		configs=("$here/configs/base.config" "$here/configs/$1.config")
+		targets=(bzImage modules)
+		image=arch/x86/boot/bzImage
+		;;
+	esac
+}
+
 # What goes into a kernel: anything else gives another one.
 key() {
 	local version
@@ -26,8 +45,7 @@ key() {
 	version=$("$here/../deps.sh" source-version)
 	{
 		echo "$version"
-		cat "$here/build-kernel.sh" "$here/configs/base.config" \
-			"$here/configs/$1.config"
+		cat "$here/build-kernel.sh" "${configs[@]}"
 		gcc --version
 	} | sha256sum | cut -c 1-32
 }
@@ -40,8 +58,13 @@ missing() {
 }
 
 # Failing allocations of one call site works on x86-64, too; Linux has offered it
-# there since 6.3.
+# there since 6.3.  User-mode Linux does not say what the machine can that it runs
+# on, and is slower than it need be; the switch's program does not load.
 allow_options() {
+	grep -q INT128 "$src/arch/um/Kconfig" ||
+		sed -i '/^config UML$/a\
+	select ARCH_SUPPORTS_INT128\
+	select HAVE_EFFICIENT_UNALIGNED_ACCESS' "$src/arch/um/Kconfig"
 	sed -i '/^config FAULT_INJECTION_STACKTRACE_FILTER$/,/^$/ {
 		/depends on !X86_64$/d
 	}' "$src/lib/Kconfig.debug"
@@ -50,11 +73,10 @@ allow_options() {
 configure() {
 	local name=$1 out=$2 lost
 
-	cat "$here/configs/base.config" "$here/configs/$name.config" \
-		>"$out/asked.config"
-	make -s -C "$src" O="$out" ARCH=x86_64 \
+	cat "${configs[@]}" >"$out/asked.config"
+	make -s -C "$src" O="$out" ARCH=$arch \
 		KCONFIG_ALLCONFIG="$out/asked.config" allnoconfig
-	make -s -C "$out" ARCH=x86_64 olddefconfig
+	make -s -C "$out" ARCH=$arch olddefconfig
 	lost=$(missing "$out/asked.config" "$out/.config")
 	[ -z "$lost" ] || {
 		say "$name: not in the configuration that came out:"
@@ -77,7 +99,7 @@ progress() {
 compile() {
 	local name=$1 out=$2 log=$build/kernel-$1.log
 
-	make -C "$out" ARCH=x86_64 -j"$(nproc)" bzImage modules 2>&1 |
+	make -C "$out" ARCH=$arch -j"$(nproc)" "${targets[@]}" 2>&1 |
 		tee "$log" | progress "$name" || {
 		grep -m 20 -B 2 -A 10 -E '(error|Error)' "$log" >&2
 		say "$name: does not build, output in ${log#"$top"/}"
@@ -93,13 +115,14 @@ install_headers() {
 	mkdir -p "$kdir"
 	(
 		cd "$src"
-		find . arch/x86 -maxdepth 1 -name 'Makefile*'
-		find include scripts arch/x86/include -type f -o -type l
+		find . arch/um arch/x86 -maxdepth 1 -name 'Makefile*'
+		find include scripts arch/{um,x86}/include arch/x86/um \
+			-type f -o -type l
 		find arch/x86 -name Kbuild.platforms -o -name Platform
 	) | rsync -a --files-from=- "$src/" "$kdir/"
 	(
 		cd "$out"
-		find arch/x86/include include scripts -type f
+		find arch/*/include include scripts -type f
 		echo Module.symvers
 		echo .config
 		[ ! -e tools/objtool/objtool ] || echo tools/objtool/objtool
@@ -110,10 +133,13 @@ install_kernel() {
 	local name=$1 out=$2 dir=$build/kernels/$1 new release
 
 	new=$(mktemp -d "$build/kernel.XXXXXX")
-	release=$(make -s -C "$out" ARCH=x86_64 kernelrelease)
-	make -s -C "$out" ARCH=x86_64 INSTALL_MOD_PATH="$new" modules_install
+	release=$(make -s -C "$out" ARCH=$arch kernelrelease)
+	make -s -C "$out" ARCH=$arch INSTALL_MOD_PATH="$new" modules_install
 	rm -f "$new/lib/modules/$release"/{build,source}
-	cp "$out/arch/x86/boot/bzImage" "$new/vmlinuz"
+	case $arch in
+	um) strip --strip-debug -o "$new/vmlinuz" "$out/$image" ;;
+	*) cp "$out/$image" "$new/vmlinuz" ;;
+	esac
 	install_headers "$out" "$new/kdir"
 	ln -s ../../../kdir "$new/lib/modules/$release/build"
 	key "$name" >"$new/key"
@@ -126,6 +152,7 @@ install_kernel() {
 build_kernel() {
 	local name=$1 out=$build/linux-$1
 
+	choose "$name"
 	[ "$(cat "$build/kernels/$name/key" 2>/dev/null)" != "$(key "$name")" ] ||
 		return 0
 	SECONDS=0
@@ -150,7 +177,8 @@ mkdir -p "$build"
 exec 9>"$build/.debug-kernels.lock"
 flock 9
 for name in "$@"; do
-	if [ "$name" = base ] || [ ! -e "$here/configs/$name.config" ]; then
+	if [ "$name" != uml ] && { [ "$name" = base ] ||
+	   [ ! -e "$here/configs/$name.config" ]; }; then
 		say "no configs/$name.config"
 		exit 2
 	fi

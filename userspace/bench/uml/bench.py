@@ -1,0 +1,195 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""What all-reduce costs the hosts of a rack, by ATP and by Gloo; run in
+User-mode Linux (run.py).
+
+usage: bench.py PROGRAMS FILE WORKERS,... BYTES NUMBER ROUNDS
+
+PROGRAMS is the folder of the members, FILE gets rows as JSON.  A measurement is
+of NUMBER tensors of so many BYTES, one after the other.  Systems take turns in
+every round.
+"""
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import tty
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "rack"))
+import links  # noqa: E402
+import systems  # noqa: E402
+from systems import rack  # noqa: E402
+
+LEAD = 0.1          # seconds for all members to hear of the start
+MTUS = {1400: 1500, 3072: 3200}
+FASTER = ("tx", "sg", "tso", "gso")
+# of samples, of rows: throughput; CPU time of all, of kernel and programs
+# alone, of the switch's program
+COLUMNS = {"Bps": "Bps", "cpu": "cpu_s_per_GB", "own": "own_s_per_GB",
+           "switch": "switch_s_per_GB"}
+BPF_STATS = "/proc/sys/kernel/bpf_stats_enabled"
+
+
+class AtpPs(systems.AtpPs):
+    fragment = 0    # bytes, set before it starts
+    offload = True
+
+    def launch(self):
+        # a loaded machine is not a dead host
+        rack("job_add", self.job(), self.workers, 4, "timeout", "60s",
+             "fragment", self.fragment)
+        systems.System.launch(self)
+
+
+class AtpSwitch(AtpPs):
+    name = "ATP, switch"
+    first_job = 200
+    switch = True
+    offload = False     # a port with XDP has none
+
+
+class GlooRing(systems.GlooRing):
+    offload = True
+
+
+class GlooRingPlain(GlooRing):
+    name = "Gloo, ring, no GSO"
+    offload = False
+
+
+SYSTEMS = (AtpSwitch, AtpPs, GlooRing, GlooRingPlain)
+
+
+class Clock:
+    """CPU seconds that this kernel and its programs have taken of the machine:
+    (their own, the machine's for them)"""
+
+    def __init__(self):
+        self.port = open("/dev/ttyS0", "r+b", buffering=0)
+        tty.setraw(self.port, termios.TCSANOW)
+
+    def read(self):
+        self.port.write(b"\n")
+        line = b""
+        while not line.endswith(b"\n"):
+            line += self.port.read(1)
+        return tuple(map(float, line.split()))
+
+
+def program_seconds():
+    """In the switch's programs so far, which have no JIT here."""
+    shown = subprocess.run(["bpftool", "--json", "prog", "show"], check=True,
+                           stdout=subprocess.PIPE)
+    return sum(p.get("run_time_ns", 0) for p in json.loads(shown.stdout)) / 1e9
+
+
+class Bench:
+    def __init__(self, programs, workers, size, number, rounds):
+        self.programs, self.workers = programs, workers
+        self.size, self.number, self.rounds = size, number, rounds
+        self.clock = Clock()
+        self.samples = {}
+        self.seed = 0
+
+    def measure(self, rack_links, system):
+        self.seed += 1
+        system.ask(f"fill {self.size} {self.number} {self.seed}", "ready")
+        rack_links.quiet()
+        program = program_seconds()
+        before = self.clock.read()
+        begin = time.monotonic_ns() + int(LEAD * 1e9)
+        ends = system.ask(f"go {begin}", "done")
+        after = self.clock.read()
+        program = program_seconds() - program
+        rack_links.quiet()
+        system.ask("check", "right")
+        done = self.number * self.size
+        own, machine = ((b - a) / done * 1e9 for a, b in zip(before, after))
+        speed = done * 1e9 / (max(map(int, ends)) - begin)
+        # by the clock, which also runs while others have the machine's CPU
+        share = min(1, (own + machine) * speed / 1e9)
+        return {
+            "Bps": speed, "cpu": own + machine, "own": own,
+            "switch": program / done * 1e9 * share,
+        }
+
+    def turn(self, rack_links, payload, system):
+        rack("switch_on" if system.switch else "switch_off")
+        state = "on" if system.offload else "off"
+        for host in rack_links.hosts:
+            links.features(host, "eth0",
+                           *(word for f in FASTER for word in (f, state)))
+        sample = self.measure(rack_links, system)
+        key = system.workers, payload, system.name
+        self.samples.setdefault(key, []).append(sample)
+        print(f"uml: {system.workers} workers, payload {payload}, "
+              f"{system.name}: {sample['Bps'] / 1e6:.1f} MB/s, "
+              f"{sample['cpu']:.2f} CPU s per GB, {sample['own']:.2f} of its "
+              "own", flush=True)
+
+    def rounds_of(self, workers, payload):
+        AtpPs.fragment = payload
+        with tempfile.TemporaryDirectory(prefix="bench.") as work:
+            rack("up", workers, MTUS[payload])
+            rack_links = links.Links(workers)
+            # what comes in at the switch's ports is merged, then forwarded
+            for host in rack_links.hosts:
+                links.features("switch", host, "gro", "on")
+            running = [kind(workers, self.programs, work) for kind in SYSTEMS]
+            for system in running:
+                system.start()
+            for _ in range(self.rounds):
+                for system in running:
+                    self.turn(rack_links, payload, system)
+            for system in running:
+                system.stop()
+            rack("down")
+
+    def run(self):
+        for workers in self.workers:
+            for payload in MTUS:
+                self.rounds_of(workers, payload)
+
+    def row(self, workers, payload, name):
+        samples = self.samples[workers, payload, name]
+
+        def all_of(value):
+            return [s[value] for s in samples]
+
+        row = {
+            "bed": "uml", "system": name, "workers": workers,
+            "bytes": self.size, "payload": payload, "limit_Bps": None,
+            "rounds": len(samples),
+        }
+        for value, column in COLUMNS.items():
+            row[f"median_{column}"] = statistics.median(all_of(value))
+            row[f"min_{column}"] = min(all_of(value))
+            row[f"max_{column}"] = max(all_of(value))
+        # as in the other beds
+        row["cpu_s_per_GB"] = row["median_cpu_s_per_GB"]
+        return row
+
+    def rows(self):
+        return [self.row(*key) for key in self.samples]
+
+
+def main():
+    if len(sys.argv) != 7:
+        sys.exit(__doc__)
+    programs, output, workers, size, number, rounds = sys.argv[1:]
+    bench = Bench(programs, list(map(int, workers.split(","))), int(size),
+                  int(number), int(rounds))
+    with open(BPF_STATS, "w", encoding="ascii") as f:
+        f.write("1")
+    bench.run()
+    with open(output, "w", encoding="ascii") as f:
+        json.dump(bench.rows(), f, indent=1)
+
+
+if __name__ == "__main__":
+    main()

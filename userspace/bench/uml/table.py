@@ -1,0 +1,66 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""What bench.py has measured, as text.
+
+usage: table.py ROWS.json SWITCH.json
+
+SWITCH.json has what the switch's program takes for a fragment (switch.c).
+"""
+import json
+import sys
+
+HEAD = """
+User-mode Linux, links as fast as they are
+  MB/s: median (least to most); CPU seconds per GB of the tensor, all: what the
+  machine gave; own: what kernel and programs computed, without the switching
+  between them; JIT: the same if the switch's program had one (BPF_PROG_RUN)"""
+
+
+def switch_seconds(switch, workers, payload):
+    """Per GB: each worker's gradients are added, the last one's complete the
+    sum, and the parameters pass once more."""
+    ns = {r["action"]: r["ns_per_fragment"] for r in switch
+          if r["bytes"] == payload}
+    fragment = (ns["alloc"] + (workers - 2) * ns["add"] + ns["complete"] +
+                ns["param"])
+    return fragment / payload
+
+
+def cells(row, switch):
+    jit = row["median_own_s_per_GB"]
+    if row["median_switch_s_per_GB"]:
+        jit += (switch_seconds(switch, row["workers"], row["payload"]) -
+                row["median_switch_s_per_GB"])
+    return (f"{row['median_Bps'] / 1e6:.1f}",
+            f"({row['min_Bps'] / 1e6:.1f} to {row['max_Bps'] / 1e6:.1f})",
+            f"{row['cpu_s_per_GB']:.2f}",
+            f"{row['median_own_s_per_GB']:.2f}",
+            f"({row['min_own_s_per_GB']:.2f} to "
+            f"{row['max_own_s_per_GB']:.2f})", f"{jit:.2f}")
+
+
+def show(*words):
+    print("  {:20}{:>8} {:18}{:>7}{:>7} {:18}{:>7}".format(*words))
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    with open(sys.argv[1], encoding="ascii") as f:
+        rows = json.load(f)
+    with open(sys.argv[2], encoding="ascii") as f:
+        switch = json.load(f)
+    print(HEAD)
+    last = None
+    for row in rows:
+        what = (f"{row['workers']} workers, {row['bytes'] >> 20} MiB, "
+                f"payload {row['payload']}")
+        if what != last:
+            print(f"\n  {what}")
+            show("", "MB/s", "", "all", "own", "", "JIT")
+            last = what
+        show(row["system"], *cells(row, switch))
+
+
+if __name__ == "__main__":
+    main()
