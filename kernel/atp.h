@@ -137,9 +137,12 @@ struct atp_ps_host {
  * @role: ATP_ROLE_*
  * @uid: user that may join, or INVALID_UID
  * @gid: group that may join, or INVALID_GID
- * @lock: protects writes of @socks, @dead and the times in @params
+ * @lock: protects @leaving, its timer, and writes of @socks, @dead and the
+ *	times in @params
  * @dead: removed; nobody joins any more
  * @socks: sockets on this host, by atp_job_slot(); readers use RCU
+ * @leaving: per rank, one that has left and says so
+ * @leave_timer: for @leaving, soft
  * @ps: if the PS is here, else NULL; stopped once the job is removed
  * @mib: counters
  */
@@ -156,9 +159,11 @@ struct atp_job {
 	u32			role;
 	kuid_t			uid;
 	kgid_t			gid;
-	spinlock_t		lock;	/* socks, dead, timeout */
+	spinlock_t		lock;	/* socks, dead, times, leaving */
 	bool			dead;
 	struct sock __rcu	*socks[ATP_SLOTS];
+	struct atp_session	leaving[ATP_MAX_WORKERS];
+	struct hrtimer		leave_timer;
 	struct atp_ps_host	*ps;
 	struct atp_mib __percpu	*mib;
 };
@@ -336,6 +341,12 @@ bool atp_sk_icmp(struct sock *sk, u32 epoch, bool too_big);
 void atp_sk_release_cb(struct sock *sk);
 int atp_sk_errno(const struct sock *sk);
 void atp_sk_info(const struct sock *sk, struct atp_info *info);
+
+/* leave.c */
+void atp_leave_init(struct atp_job *job);
+void atp_leave(const struct atp_sock *as);
+void atp_leave_cancel(struct atp_job *job, u32 rank);
+void atp_leave_stop(struct atp_job *job);
 
 /* server.c */
 void atp_server_news(struct sock *sk);

@@ -65,6 +65,7 @@ struct atp_job *atp_job_alloc(struct net *net, u32 id)
 	}
 	refcount_set(&job->ref, 1);
 	spin_lock_init(&job->lock);
+	atp_leave_init(job);
 	job->net = net;
 	job->params.job = id;
 	job->uid = INVALID_UID;
@@ -270,6 +271,7 @@ static void atp_job_end(struct atp_net *an, struct atp_job *job)
 		atp_ps_mem_uncharge(job->net, mem_size);
 	}
 	atp_job_fail_sockets(job);
+	atp_leave_stop(job);
 	atp_job_put(job);
 }
 

@@ -53,7 +53,7 @@ static int atp_sk_send(struct atp_sock *as, struct sk_buff *skb, u32 gso_size)
 	return err;
 }
 
-/* JOIN, PING, LEAVE */
+/* JOIN, PING */
 static void atp_sk_send_ctl(struct atp_sock *as, u8 type)
 {
 	struct sk_buff *skb;
@@ -95,10 +95,11 @@ static void atp_sk_too_big(struct sock *sk)
 
 	sock_owned_by_me(sk);
 
-	if (as->dead || as->session.state != ATP_SESSION_JOINED)
+	/* ICMP found a worker; its owner may have made it the server since */
+	if (as->dead || as->server || as->session.state != ATP_SESSION_JOINED)
 		return;
 	/* they never will: tell the others, too */
-	atp_sk_send_ctl(as, ATP_TYPE_LEAVE);
+	atp_leave(as);
 	atp_sk_fail(sk, ATP_REASON_MTU, BIT(as->rank));
 }
 
@@ -366,7 +367,7 @@ static void atp_sk_leave(struct sock *sk)
 
 	sock_owned_by_me(sk);
 
-	atp_sk_send_ctl(as, ATP_TYPE_LEAVE);
+	atp_leave(as);
 	atp_sk_fold(as);
 	as->session.state = ATP_SESSION_IDLE;
 	WRITE_ONCE(sk->sk_state, TCP_CLOSE);
@@ -637,6 +638,7 @@ int atp_sk_start(struct sock *sk)
 	if (err)
 		return err;
 	atp_sk_reset(sk);
+	atp_leave_cancel(job, as->rank);
 	atp_job_params(job, &params);
 	atp_session_init(&as->session, &params, as->rank);
 	atp_session_join(&as->session, ktime_get_ns(), get_random_u32());
@@ -677,7 +679,7 @@ void atp_sk_stop(struct sock *sk)
 		atp_server_leave(sk);
 	else if (as->job && (as->session.state == ATP_SESSION_JOINING ||
 			     as->session.state == ATP_SESSION_JOINED))
-		atp_sk_send_ctl(as, ATP_TYPE_LEAVE);
+		atp_leave(as);
 	if (as->running)
 		atp_sk_fold(as);
 	as->dead = true;

@@ -313,8 +313,13 @@ static enum atp_drop rx_leave(struct atp_ps *ps, u64 now, u32 rank,
 		remember(m, ctl->nonce);
 		return ATP_OK;
 	}
-	if (!m->joined || ctl->nonce != m->nonce)
+	if (!m->joined || ctl->nonce != m->nonce) {
+		/* it says so several times, until it joins again */
+		if (!m->joined && !m->pending && ctl->nonce &&
+		    is_over(m, ctl->nonce))
+			return ATP_OK;
 		return ATP_DROP_NONCE;
+	}
 	m->joined = false;
 	if (ps->running)
 		atp_ps_left(ps, now, out);

@@ -61,6 +61,13 @@ void atp_session_join(struct atp_session *s, u64 now, u32 nonce)
 	s->interval = ATP_JOIN_INTERVAL_MIN;
 }
 
+void atp_session_leave(struct atp_session *s, u64 now)
+{
+	s->state = ATP_SESSION_LEAVING;
+	s->next = now;
+	s->leaves = ATP_LEAVES;
+}
+
 static u64 beat(const struct atp_session *s)
 {
 	return div_u64(s->params.timeout, BEATS);
@@ -137,15 +144,32 @@ enum atp_drop atp_session_rx(struct atp_session *s, u64 now,
 
 u64 atp_session_deadline(const struct atp_session *s)
 {
+	if (s->state == ATP_SESSION_LEAVING)
+		return s->next;
 	if (s->state != ATP_SESSION_JOINING && s->state != ATP_SESSION_JOINED)
 		return U64_MAX;
 	return min(s->next, s->heard + s->params.timeout);
+}
+
+/* All copies go out within half of the time in which the PS would find the rank
+ * silent.
+ */
+static u8 tick_leaving(struct atp_session *s, u64 now)
+{
+	if (now < s->next)
+		return 0;
+	s->next = now + div_u64(s->params.timeout, 2 * ATP_LEAVES);
+	if (!--s->leaves)
+		s->state = ATP_SESSION_IDLE;
+	return ATP_TYPE_LEAVE;
 }
 
 u8 atp_session_tick(struct atp_session *s, u64 now)
 {
 	u8 type;
 
+	if (s->state == ATP_SESSION_LEAVING)
+		return tick_leaving(s, now);
 	if (s->state == ATP_SESSION_JOINING)
 		type = ATP_TYPE_JOIN;
 	else if (s->state == ATP_SESSION_JOINED)

@@ -11,11 +11,15 @@
 #define ATP_JOIN_INTERVAL_MIN	(20ULL * 1000 * 1000)
 #define ATP_JOIN_INTERVAL_MAX	(500ULL * 1000 * 1000)
 
+/* Copies of a LEAVE, which nobody answers */
+#define ATP_LEAVES		3
+
 enum atp_session_state {
 	ATP_SESSION_IDLE,
 	ATP_SESSION_JOINING,
 	ATP_SESSION_JOINED,
 	ATP_SESSION_FAILED,
+	ATP_SESSION_LEAVING,
 };
 
 /**
@@ -28,8 +32,9 @@ enum atp_session_state {
  * @reason: enum atp_reason, once failed
  * @ranks: joining: ranks that the PS has; failed: who is to blame
  * @heard: when the PS was last heard
- * @next: when to send the next JOIN or PING
+ * @next: when to send the next JOIN, PING or LEAVE
  * @interval: between JOINs, backed off
+ * @leaves: copies of LEAVE still to be sent
  */
 struct atp_session {
 	struct atp_params params;
@@ -42,12 +47,17 @@ struct atp_session {
 	u64	heard;
 	u64	next;
 	u64	interval;
+	u32	leaves;
 };
 
 void atp_session_init(struct atp_session *s, const struct atp_params *params,
 		      u32 rank);
 /* IDLE or FAILED to JOINING; the first JOIN is due at once.  nonce: random */
 void atp_session_join(struct atp_session *s, u64 now, u32 nonce);
+/* JOINING or JOINED to LEAVING, and to IDLE after the last LEAVE; the first is
+ * due at once.
+ */
+void atp_session_leave(struct atp_session *s, u64 now);
 /* Any packet from the PS: control packets drive the state, all of the run
  * count as a sign of life (also call it for data).
  */
@@ -55,8 +65,8 @@ enum atp_drop atp_session_rx(struct atp_session *s, u64 now,
 			     const struct atp_pkt *pkt);
 /* When atp_session_tick() wants to be called; U64_MAX for never */
 u64 atp_session_deadline(const struct atp_session *s);
-/* Return: enum atp_type of the packet that is due now (JOIN, PING), 0 for none;
- * may fail the session by silence (in JOINING: the PS was never heard for the
+/* Return: enum atp_type of the packet that is due now, 0 for none; may
+ * fail the session by silence (in JOINING: the PS was never heard for the
  * timeout; waiting for other workers has no limit).
  */
 u8 atp_session_tick(struct atp_session *s, u64 now);

@@ -253,6 +253,7 @@ TEST(join_late_copies)
 	EXPECT_EQ(ps.members[1].pending_nonce, 502);
 	/* and its late LEAVE is not the new one's */
 	EXPECT_EQ(rx_ctl(ATP_TYPE_LEAVE, 1, 501, 0), ATP_DROP_NONCE);
+	EXPECT_EQ(rx_ctl(ATP_TYPE_LEAVE, 1, second, 0), ATP_DROP_NONCE);
 	EXPECT_TRUE(ps.members[1].pending);
 	third = 502;
 	EXPECT_TRUE(ps.running);
@@ -290,10 +291,13 @@ TEST(leave_quietly)
 	start_run();
 	EXPECT_EQ(leave(1), ATP_OK);
 	expect_nothing();
-	/* once more is nothing, and a wrong one neither */
-	EXPECT_EQ(leave(1), ATP_DROP_NONCE);
+	/* a copy changes nothing, nor does what is no copy */
+	EXPECT_EQ(leave(1), ATP_OK);
+	expect_nothing();
 	EXPECT_EQ(rx_ctl(ATP_TYPE_LEAVE, 0, nonces[1], ps.epoch),
 		  ATP_DROP_NONCE);
+	EXPECT_EQ(rx_ctl(ATP_TYPE_LEAVE, 1, 0, ps.epoch), ATP_DROP_NONCE);
+	EXPECT_TRUE(ps.members[0].joined);
 	EXPECT_EQ(leave(0), ATP_OK);
 	EXPECT_TRUE(ps.running);
 	/* who has left may wait for the next */
@@ -307,6 +311,10 @@ TEST(leave_quietly)
 	EXPECT_EQ(ps.reason, ATP_REASON_NONE);
 	EXPECT_EQ(ps.stats.aborts, 0);
 	EXPECT_EQ(atp_ps_deadline(&ps), U64_MAX);
+	/* nor is a copy the LEAVE of who waits */
+	EXPECT_EQ(leave(0), ATP_DROP_NONCE);
+	expect_nothing();
+	EXPECT_TRUE(ps.members[0].pending);
 }
 
 /* A rank that has left waits while others are still in the run. */

@@ -284,6 +284,49 @@ TEST(joins_again)
 	EXPECT_EQ(s.epoch, EPOCH + 1);
 }
 
+/* Three, all before the PS would find it silent. */
+TEST(leaves_several_times)
+{
+	u64 at;
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		if (i)
+			joined(SEC);
+		else
+			joining(SEC);
+		at = 2 * SEC;
+		atp_session_leave(&s, at);
+		EXPECT_EQ(atp_session_deadline(&s), at);
+		EXPECT_EQ(atp_session_tick(&s, at - 1), 0);
+		EXPECT_EQ(atp_session_tick(&s, at), ATP_TYPE_LEAVE);
+		EXPECT_EQ(atp_session_tick(&s, at), 0);
+		/* what comes from the PS is for nobody any more */
+		EXPECT_EQ(rx(at, ATP_TYPE_WELCOME, EPOCH, NONCE),
+			  ATP_DROP_STATE);
+		EXPECT_EQ(rx(at, ATP_TYPE_ABORT, EPOCH, NONCE),
+			  ATP_DROP_STATE);
+		EXPECT_EQ(rx_data(at, EPOCH, ATP_F_ACK), ATP_DROP_STATE);
+		at = atp_session_deadline(&s);
+		EXPECT_EQ(atp_session_tick(&s, at), ATP_TYPE_LEAVE);
+		at = atp_session_deadline(&s);
+		EXPECT_EQ(atp_session_tick(&s, at), ATP_TYPE_LEAVE);
+		EXPECT_LE(at, 2 * SEC + params.timeout / 2);
+		EXPECT_EQ(s.state, ATP_SESSION_IDLE);
+		EXPECT_EQ(atp_session_deadline(&s), U64_MAX);
+		EXPECT_EQ(atp_session_tick(&s, 100 * SEC), 0);
+	}
+}
+
+TEST(joins_again_while_it_leaves)
+{
+	joined(SEC);
+	atp_session_leave(&s, 2 * SEC);
+	atp_session_join(&s, 3 * SEC, NONCE + 1);
+	EXPECT_EQ(s.state, ATP_SESSION_JOINING);
+	EXPECT_EQ(atp_session_tick(&s, 3 * SEC), ATP_TYPE_JOIN);
+}
+
 TEST(what_is_sent)
 {
 	static const u8 types[] = {

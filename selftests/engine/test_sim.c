@@ -547,6 +547,50 @@ TEST(fewer_chunks)
 	}
 }
 
+/* All have what they wanted and leave. */
+static void leave(struct sim *s)
+{
+	struct sim_event ev;
+	u32 r;
+
+	for (r = 0; r < s->cfg.workers; r++) {
+		s->w[r].running = false;
+		atp_session_leave(&s->w[r].session, s->now);
+		sim_worker_go(s, r);
+	}
+	while (s->ps.running) {
+		ASSERT_TRUE(s->heap_len);
+		ev = sim_take(s);
+		s->now = ev.time;
+		sim_event(s, &ev);
+		free(ev.mem);
+	}
+}
+
+/* A LEAVE that is lost makes nobody silent. */
+TEST(leaving)
+{
+	struct sim_cfg cfg = usual;
+	u32 i, waited = 0;
+	struct sim s;
+	u64 last;
+
+	cfg.loss = 30000;
+	for (i = 0; i < 50; i++) {
+		cfg.net_seed++;
+		run(&s, &cfg);
+		last = s.now;
+		leave(&s);
+		EXPECT_EQ(s.ps.reason, ATP_REASON_NONE);
+		EXPECT_EQ(s.ps.stats.aborts, 0);
+		EXPECT_LE(s.now - last, cfg.timeout / 2 + MSEC);
+		waited += s.now - last > MSEC;
+		sim_free(&s);
+	}
+	/* for a copy */
+	EXPECT_GT(waited, 5);
+}
+
 /* Slow ranks are not late, whatever they add up to. */
 TEST(slow_is_not_late)
 {

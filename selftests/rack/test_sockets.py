@@ -393,6 +393,21 @@ def results_outlive_the_run():
         expect(ranks[2].pull(), (WORKERS,))
 
 
+def a_lost_leave_is_said_again():
+    with Run() as ranks:
+        all_to_all(ranks)
+        rack("netem", "w2", "out", "loss", "100%")
+        try:
+            ranks[2].close()
+        finally:
+            rack("netem", "w2", "out")
+        # it has left, it is not silent
+        for rank in ranks[:2]:
+            rank.push_if_it_goes(1)
+        for rank in ranks[:2]:
+            ends(rank, errno.ECONNRESET, LEFT, 1 << 2)
+
+
 def a_silent_host_is_named():
     with Run(job=BRISK) as ranks:
         all_to_all(ranks)
@@ -586,6 +601,7 @@ TESTS = (
     waiting_names_the_missing,
     one_that_leaves_is_named,
     results_outlive_the_run,
+    a_lost_leave_is_said_again,
     a_silent_host_is_named,
     a_silent_ps_is_noticed,
     idle_ranks_notice_silence_too,

@@ -16,7 +16,7 @@ here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, here)
 from live import (  # noqa: E402
     JOB, LANES, LIMIT, TOP, WORKERS, a_run, expect, lay_out, rack, tell,
-    wait_for,
+    text, wait_for,
 )
 from rack import inside, run  # noqa: E402
 
@@ -117,6 +117,10 @@ def all_of_them_run():
                     sock.sendto(b"junk", ("10.0.0.254", 4797))
         wait_for(lambda: tell("ps", "stats")[0]["counters"]["drop_short"] >=
                  before["ps"]["drop_short"] + JUNK, "junk")
+        # all have left; they would say so again, perhaps after it was read
+        wait_for(lambda: not tell("ps", "job", "show")[0]["running"], "end")
+        for rank in range(WORKERS):
+            text(f"w{rank}", "job", "del", JOB)
         after = totals()
         bpftrace.end()
     finally:

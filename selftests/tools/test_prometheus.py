@@ -86,20 +86,28 @@ def a_run_is_counted_exactly():
     expect(metrics("switch")["atp_switch_aggregators",], 8)
 
 
+def at_rest(host, *words):
+    """The metrics, and what the tool shows before and after them; those who
+    have left say so again for a while."""
+    while True:
+        before, now = tell(host, *words), metrics(host)
+        if tell(host, *words) == before:
+            return now, before
+
+
 def counters_are_those_of_stats():
     for host in ("ps", "w0"):
-        now = metrics(host)
-        host_counters = tell(host, "stats")[0]["counters"]
+        now, shown = at_rest(host, "stats")
         expect(only_totals(of("atp_host_", now)),
-               counters("atp_host", host_counters))
-        job_counters = tell(host, "stats", "job", JOB)[0]["counters"]
+               counters("atp_host", shown[0]["counters"]))
+        now, shown = at_rest(host, "stats", "job", JOB)
+        job_counters = shown[0]["counters"]
         expect(only_totals(of("atp_job_", now)),
                counters("atp_job", job_counters, ("job_id", str(JOB))))
 
 
 def counters_are_those_of_the_switch():
-    now = metrics("switch")
-    shown = tell("switch", "switch", "show")
+    now, shown = at_rest("switch", "switch", "show")
     values = shown["jobs"][0]["counters"]
     job = ("job_id", str(JOB))
     reasons = {dict(k[1:])["reason"]: v for k, v in now.items()
