@@ -124,6 +124,18 @@ struct atp_ps_host {
 #define ATP_SLOTS		(ATP_MAX_WORKERS + 1)
 
 /**
+ * struct atp_leaver - a worker that has left and says so
+ * @session: with it
+ * @mark: of its socket
+ * @priority: likewise
+ */
+struct atp_leaver {
+	struct atp_session	session;
+	u32			mark;
+	u32			priority;
+};
+
+/**
  * struct atp_job - a job as this host knows it
  * @node: in atp_net.jobs
  * @gone: in a list of those that were removed together
@@ -162,7 +174,7 @@ struct atp_job {
 	spinlock_t		lock;	/* socks, dead, times, leaving */
 	bool			dead;
 	struct sock __rcu	*socks[ATP_SLOTS];
-	struct atp_session	leaving[ATP_MAX_WORKERS];
+	struct atp_leaver	leaving[ATP_MAX_WORKERS];
 	struct hrtimer		leave_timer;
 	struct atp_ps_host	*ps;
 	struct atp_mib __percpu	*mib;
@@ -216,6 +228,7 @@ static inline u32 atp_job_slot(u32 rank)
  * @unasked: (server) a result was refused, as no sum was pulled for it; read
  *	without lock
  * @dst: route to the PS
+ * @mark: (SO_MARK) that @dst is for
  */
 struct atp_sock {
 	struct sock		sk;
@@ -247,6 +260,7 @@ struct atp_sock {
 	u32			pulled;
 	bool			unasked;
 	struct dst_cache	dst;
+	u32			mark;
 };
 
 /**
@@ -409,7 +423,7 @@ int atp_xmit(struct atp_job *job, struct sk_buff *skb, u32 gso_size,
 	     const struct in6_addr *src, const struct in6_addr *dst,
 	     struct dst_cache *cache);
 int atp_path_mtu(struct net *net, const struct in6_addr *src,
-		 const struct in6_addr *dst);
+		 const struct in6_addr *dst, u32 mark);
 
 /* addr.c */
 bool atp_addr_local(struct net *net, const struct in6_addr *addr);

@@ -7,21 +7,21 @@
 #include "atp.h"
 
 /* The next LEAVE that is due, or the timer is armed for it.  Context: any. */
-static bool atp_leave_next(struct atp_job *job, struct atp_session *due)
+static bool atp_leave_next(struct atp_job *job, struct atp_leaver *due)
 {
-	struct atp_session *s = job->leaving;
+	struct atp_leaver *l = job->leaving;
 	u64 now = ktime_get_ns();
 	u64 when = U64_MAX;
 	bool found = false;
 
 	spin_lock_bh(&job->lock);
-	for (; s < job->leaving + job->params.workers && !job->dead; s++) {
-		if (atp_session_tick(s, now)) {
-			*due = *s;
+	for (; l < job->leaving + job->params.workers && !job->dead; l++) {
+		if (atp_session_tick(&l->session, now)) {
+			*due = *l;
 			found = true;
 			break;
 		}
-		when = min(when, atp_session_deadline(s));
+		when = min(when, atp_session_deadline(&l->session));
 	}
 	if (!found && when != U64_MAX)
 		hrtimer_start(&job->leave_timer, ns_to_ktime(when),
@@ -33,20 +33,23 @@ static bool atp_leave_next(struct atp_job *job, struct atp_session *due)
 /* Context: bottom halves off; takes job->lock. */
 static void atp_leave_send(struct atp_job *job)
 {
-	struct atp_session s;
+	struct atp_leaver l;
 	struct sk_buff *skb;
 	void *data;
 
 	lockdep_assert_in_softirq();
 
-	while (atp_leave_next(job, &s)) {
+	while (atp_leave_next(job, &l)) {
 		skb = atp_alloc_ctl(&data, GFP_ATOMIC);
 		if (!skb) {
 			atp_count(job->net, job, ATP_MIB_OUT_NOMEM, 1);
 			continue;
 		}
-		atp_session_build(&s, ATP_TYPE_LEAVE, data);
-		atp_xmit(job, skb, 0, &job->addr[s.rank], &job->ps_addr, NULL);
+		atp_session_build(&l.session, ATP_TYPE_LEAVE, data);
+		skb->mark = l.mark;
+		skb->priority = l.priority;
+		atp_xmit(job, skb, 0, &job->addr[l.session.rank], &job->ps_addr,
+			 NULL);
 	}
 }
 
@@ -72,13 +75,18 @@ void atp_leave_init(struct atp_job *job)
 void atp_leave(const struct atp_sock *as)
 {
 	struct atp_job *job = as->job;
+	struct atp_leaver l = {
+		.session = as->session,
+		.mark = READ_ONCE(as->sk.sk_mark),
+		.priority = READ_ONCE(as->sk.sk_priority),
+	};
 
 	sock_owned_by_me(&as->sk);
 
+	atp_session_leave(&l.session, ktime_get_ns());
 	local_bh_disable();
 	spin_lock(&job->lock);
-	job->leaving[as->rank] = as->session;
-	atp_session_leave(&job->leaving[as->rank], ktime_get_ns());
+	job->leaving[as->rank] = l;
 	spin_unlock(&job->lock);
 	atp_leave_send(job);
 	local_bh_enable();
@@ -88,7 +96,7 @@ void atp_leave(const struct atp_sock *as)
 void atp_leave_cancel(struct atp_job *job, u32 rank)
 {
 	spin_lock_bh(&job->lock);
-	job->leaving[rank].state = ATP_SESSION_IDLE;
+	job->leaving[rank].session.state = ATP_SESSION_IDLE;
 	spin_unlock_bh(&job->lock);
 }
 

@@ -35,6 +35,19 @@ static void atp_sk_fold(struct atp_sock *as)
 	}
 }
 
+/* A packet of the socket: its route, rules of the host and queues of the device
+ * go by that.
+ */
+static void atp_sk_mark(struct atp_sock *as, struct sk_buff *skb)
+{
+	skb->priority = READ_ONCE(as->sk.sk_priority);
+	skb->mark = READ_ONCE(as->sk.sk_mark);
+	if (skb->mark == as->mark)
+		return;
+	as->mark = skb->mark;
+	dst_cache_reset(&as->dst);
+}
+
 /* The socket is charged until the device, or whoever takes the packet on, lets
  * go of it (sk_wmem_alloc).
  */
@@ -46,6 +59,7 @@ static int atp_sk_send(struct atp_sock *as, struct sk_buff *skb, u32 gso_size)
 	sock_owned_by_me(&as->sk);
 
 	skb_set_owner_w(skb, &as->sk);
+	atp_sk_mark(as, skb);
 	local_bh_disable();
 	err = atp_xmit(job, skb, gso_size, &job->addr[as->rank],
 		       &job->ps_addr, &as->dst);
@@ -627,7 +641,8 @@ int atp_sk_start(struct sock *sk)
 	overhead = ATP_HDR_LEN + sizeof(struct udphdr) +
 		   (ipv6_addr_v4mapped(&job->ps_addr) ?
 		    sizeof(struct iphdr) : sizeof(struct ipv6hdr));
-	mtu = atp_path_mtu(sock_net(sk), &job->addr[as->rank], &job->ps_addr);
+	mtu = atp_path_mtu(sock_net(sk), &job->addr[as->rank], &job->ps_addr,
+			   READ_ONCE(sk->sk_mark));
 	/* a job that was removed just now may have no UDP socket any more */
 	if (mtu < 0)
 		return READ_ONCE(job->dead) ? -ENOENT : mtu;

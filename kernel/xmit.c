@@ -136,9 +136,10 @@ static void atp_gso(struct sk_buff *skb, u32 gso_size)
 }
 
 static struct rtable *atp_route4(struct net *net, __be32 src, __be32 dst,
-				 struct dst_cache *cache)
+				 u32 mark, struct dst_cache *cache)
 {
 	struct flowi4 fl4 = {
+		.flowi4_mark	= mark,
 		.saddr		= src,
 		.daddr		= dst,
 		.flowi4_proto	= IPPROTO_UDP,
@@ -160,10 +161,11 @@ static struct rtable *atp_route4(struct net *net, __be32 src, __be32 dst,
 static struct dst_entry *atp_route6(struct net *net,
 				    const struct socket *sock6,
 				    const struct in6_addr *src,
-				    const struct in6_addr *dst,
+				    const struct in6_addr *dst, u32 mark,
 				    struct dst_cache *cache)
 {
 	struct flowi6 fl6 = {
+		.flowi6_mark	= mark,
 		.saddr		= *src,
 		.daddr		= *dst,
 		.flowi6_proto	= IPPROTO_UDP,
@@ -225,7 +227,7 @@ static int atp_xmit4(struct net *net, struct sk_buff *skb, u32 gso_size,
 
 	if (!sock4)
 		return -ENOTCONN;
-	rt = atp_route4(net, src, dst, cache);
+	rt = atp_route4(net, src, dst, skb->mark, cache);
 	if (IS_ERR(rt))
 		return PTR_ERR(rt);
 	if (!atp_fits(atp_mtu4(rt), skb, gso_size, sizeof(struct iphdr))) {
@@ -259,7 +261,7 @@ static int atp_xmit6(struct net *net, struct sk_buff *skb, u32 gso_size,
 	struct udphdr *uh;
 	__wsum csum;
 
-	de = atp_route6(net, sock6, src, dst, cache);
+	de = atp_route6(net, sock6, src, dst, skb->mark, cache);
 	if (IS_ERR(de))
 		return PTR_ERR(de);
 	if (!atp_fits(atp_mtu6(de), skb, gso_size, sizeof(struct ipv6hdr))) {
@@ -300,11 +302,11 @@ static int atp_xmit6(struct net *net, struct sk_buff *skb, u32 gso_size,
 /**
  * atp_xmit() - send one packet or a burst
  * @job: whose
- * @skb: ATP packets from skb->data on, consumed
+ * @skb: ATP packets from skb->data on, with mark and priority; consumed
  * @gso_size: length of each packet of a burst but the last, 0 for one packet
  * @src: own address
  * @dst: where to
- * @cache: route to there, or NULL
+ * @cache: route to there with this mark, or NULL
  *
  * What cannot be sent is counted and freed: to the protocol it was lost.
  *
@@ -341,7 +343,7 @@ int atp_xmit(struct atp_job *job, struct sk_buff *skb, u32 gso_size,
 
 /* MTU of the first hop to @dst and of the route, or a negative errno. */
 int atp_path_mtu(struct net *net, const struct in6_addr *src,
-		 const struct in6_addr *dst)
+		 const struct in6_addr *dst, u32 mark)
 {
 	struct dst_entry *de;
 	struct rtable *rt;
@@ -349,7 +351,7 @@ int atp_path_mtu(struct net *net, const struct in6_addr *src,
 
 	if (ipv6_addr_v4mapped(dst)) {
 		rt = atp_route4(net, src->s6_addr32[3], dst->s6_addr32[3],
-				NULL);
+				mark, NULL);
 		if (IS_ERR(rt))
 			return PTR_ERR(rt);
 		mtu = atp_mtu4(rt);
@@ -358,7 +360,8 @@ int atp_path_mtu(struct net *net, const struct in6_addr *src,
 	}
 	/* the job, and with it the UDP socket, may go just now */
 	rcu_read_lock();
-	de = atp_route6(net, READ_ONCE(atp_pernet(net)->sock6), src, dst, NULL);
+	de = atp_route6(net, READ_ONCE(atp_pernet(net)->sock6), src, dst, mark,
+			NULL);
 	rcu_read_unlock();
 	if (IS_ERR(de))
 		return PTR_ERR(de);
