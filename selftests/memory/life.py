@@ -9,13 +9,14 @@ import ctypes
 import errno
 import fcntl
 import os
+import select
 import signal
 import socket
 import struct
 
 from atptest import (AF_ATP, FAMILY_GET, FLOAT32, GET, INT32, J_ID, J_TIMEOUT,
-                     JOIN, JOINED, SET, SOCK_GET, SOL_ATP, Info, Netlink,
-                     Refused, attr, libc, new_net, same, sock, wait_for)
+                     JOIN, JOINED, LIMIT, SET, SOCK_GET, SOL_ATP, Info,
+                     Netlink, Refused, attr, libc, new_net, same, sock, wait_for)
 
 # four ranks at one address, so that each packet is for several sockets
 FOUR, SIX, RAW = 7, 8, 9
@@ -23,6 +24,8 @@ FOUR, SIX, RAW = 7, 8, 9
 PATIENT = attr(J_TIMEOUT, 600000)
 NO_MEMORY = (errno.ENOMEM, errno.ENOBUFS, errno.ENFILE, errno.ENETUNREACH)
 TRIES = 100
+# of a socket
+IO = {signal.SIGIO, signal.SIGRTMIN}
 
 
 def _call(function, s, job, rank):
@@ -78,17 +81,17 @@ def setsockopt(s, job, rank):
 class Life:
     def __init__(self):
         self.effects = set()
-        self.signals = 0
+        self.pipes = 0
         self.socks = {}
         new_net()
         self.nl = Netlink()
         # the second of them gets a copy
         self.listeners = [Netlink(groups=True) for _ in range(2)]
-        signal.signal(signal.SIGPIPE, self.signalled)
-        signal.signal(signal.SIGIO, self.signalled)
+        signal.signal(signal.SIGPIPE, self.piped)
+        signal.pthread_sigmask(signal.SIG_BLOCK, IO)
 
-    def signalled(self, *_):
-        self.signals += 1
+    def piped(self, *_):
+        self.pipes += 1
 
     def asked(self, call, *args, **more):
         """Until it is not refused any more."""
@@ -182,7 +185,7 @@ class Life:
     def signals_of_a_socket(self):
         """Room after there was none; an error; a push after the end."""
         s, *others = self.socks[FOUR]
-        fcntl.fcntl(s, fcntl.F_SETOWN, os.getpid())
+        self.signals_from(s)
         fcntl.fcntl(s, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
         before, n = s.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF), 0
         s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 20000)
@@ -202,19 +205,34 @@ class Life:
         for t in (s, *others):
             for _ in range(n):
                 same(self.asked(t.recv, len(chunk)), chunk)
-        self.wait_signal("room")
+        self.wait_signal(select.POLLOUT)
+        fcntl.fcntl(s, fcntl.F_SETFL, 0)
 
-    def wait_signal(self, what):
-        wait_for(lambda: self.signals, f"signal: {what}")
-        self.signals = 0
+    @staticmethod
+    def signals_from(s):
+        """They say what they are about, those of earlier sockets are gone."""
+        while signal.sigtimedwait(IO, 0):
+            pass
+        fcntl.fcntl(s, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(s, fcntl.F_SETSIG, signal.SIGRTMIN)
+
+    def wait_signal(self, band):
+        """One for that; where there was no memory it does not say what for."""
+        while got := signal.sigtimedwait(IO, LIMIT):
+            if got.si_signo == signal.SIGIO:
+                self.effects.add("silent_signal")
+                return
+            if got.si_band & band:
+                return
+        raise AssertionError(f"no signal for {band}")
 
     def fail(self):
         """A run that ends: error queue, event, signal."""
         s, t = self.socks.pop(SIX)
-        fcntl.fcntl(s, fcntl.F_SETOWN, os.getpid())
+        self.signals_from(s)
         fcntl.fcntl(s, fcntl.F_SETFL, os.O_ASYNC)
         self.asked(self.nl.delete, SIX)
-        self.wait_signal("error")
+        self.wait_signal(select.POLLERR)
         for u in (s, t):
             if not error_of_run(u):
                 self.effects.add("errqueue_nomem")
@@ -230,7 +248,7 @@ class Life:
             raise AssertionError("pushed after the end")
         except BrokenPipeError:
             pass
-        self.wait_signal("pipe")
+        wait_for(lambda: self.pipes, "SIGPIPE")
         for t in (s, *others):
             t.close()
 
