@@ -509,6 +509,13 @@ int sw_job_add(struct sw_switch *sw, uint32_t id, const struct sw_where *ps,
 	return 0;
 }
 
+int sw_job_replace(struct sw_switch *sw, uint32_t id,
+		   const struct sw_where *ps, const struct sw_where *worker,
+		   uint32_t workers, uint32_t quota)
+{
+	return sw_job_add(sw, id, ps, worker, workers, quota);
+}
+
 int sw_job_del(struct sw_switch *sw, uint32_t id)
 {
 	(void)sw;

@@ -245,6 +245,25 @@ def test_upgrades_lose_nothing():
     loses_nothing(TOOL + ' switch attach dev p1')
 
 
+def test_replaced_by_the_same_keeps_sums():
+    socks, seq = hosts(), next(numbers)
+    replace = ADD.replace('add', 'replace')
+    push(socks, seq, [0, 1], 350, PS)
+    switch(replace % (JOB, PS))
+    push(socks, seq, [2, 3], 350, PS)
+    equal(receive(socks[4]).lanes, total(range(4), 350), 'sum')
+    before = counters(JOB)
+    done = switch((replace % (JOB, PS)) + ' quota 65', check=False)
+    want(done.returncode and 'quota' in done.stdout, done.stdout)
+    switch(replace % (12, PS))
+    round_trip(socks, PS, WORKERS[0], 62, job=12)
+    # of another member nothing is kept
+    switch((replace % (12, PS)).replace(WORKERS[3], '10.8.0.6'))
+    equal(counters(12)['completed'], 0, 'counter')
+    switch('job del 12')
+    equal(counters(JOB), before, 'counters')
+
+
 def test_congestion_marks():
     socks = hosts()
     switch('port set dev p5 rate 1 mark 100')

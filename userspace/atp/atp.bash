@@ -53,6 +53,7 @@ _atp_words() {
 	perf/) echo job rank bytes rounds vs help ;;
 	perf/*) echo job rank bytes rounds vs ;;
 	top/) echo batch interval count job help; _atp_jobs ;;
+	switch/job) echo add replace del refresh ;;
 	*/job) _atp_jobs ;;
 	top/*) echo batch interval count job; _atp_jobs ;;
 	sock/show) echo job rank ;;

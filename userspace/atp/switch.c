@@ -17,8 +17,8 @@ static void usage(FILE *to)
 		"                  [ payload BYTES ] [ timeout MS ] [ generic ]\n"
 		"                  [ dispatcher ]\n"
 		"       atp switch detach [ dev IF ]...\n"
-		"       atp switch job add ID ps HOST worker HOST [ worker HOST ]...\n"
-		"                  [ quota N ]\n"
+		"       atp switch job { add | replace } ID ps HOST worker HOST\n"
+		"                  [ worker HOST ]... [ quota N ]\n"
 		"       atp switch job del ID\n"
 		"       atp switch job refresh [ ID ]\n"
 		"       atp switch port set dev IF rate MBIT [ mark USEC ]\n"
@@ -263,7 +263,7 @@ static int detach(struct args *a)
 	return 0;
 }
 
-static int job_add(struct args *a, uint32_t id)
+static int job_put(struct args *a, uint32_t id, bool replace)
 {
 	struct sw_where ps, worker[ATP_MAX_WORKERS];
 	uint32_t n = 0, quota = 0;
@@ -296,7 +296,8 @@ static int job_add(struct args *a, uint32_t id)
 			   NULL);
 	if (sw_open(&sw))
 		return complain();
-	err = sw_job_add(&sw, id, &ps, worker, n, quota);
+	err = replace ? sw_job_replace(&sw, id, &ps, worker, n, quota) :
+			sw_job_add(&sw, id, &ps, worker, n, quota);
 	sw_close(&sw);
 	return err ? complain() : 0;
 }
@@ -324,13 +325,15 @@ static int job_refresh(struct args *a)
 static int job(struct args *a)
 {
 	struct sw_switch sw;
+	bool replace;
 	uint32_t id;
 	int err;
 
-	if (eat(a, "add")) {
+	replace = eat(a, "replace");
+	if (replace || eat(a, "add")) {
 		if (number(a, "job", 0, &id))
 			return 1;
-		return job_add(a, id);
+		return job_put(a, id, replace);
 	}
 	if (eat(a, "del") || eat(a, "delete")) {
 		if (number(a, "job", 0, &id))

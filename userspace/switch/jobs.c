@@ -184,6 +184,44 @@ static void clear_slot(struct sw_switch *sw, uint32_t slot)
 	free(none);
 }
 
+/* A job as it is told of, but for its slot */
+static int describe(const struct sw_switch *sw, const struct sw_where *ps,
+		    const struct sw_where *worker, uint32_t workers,
+		    uint32_t quota, struct sw_job *job)
+{
+	uint32_t i;
+
+	memset(job, 0, sizeof(*job));
+	if (!workers || workers > ATP_MAX_WORKERS)
+		return sw_fail("a job has 1 to %d workers", ATP_MAX_WORKERS);
+	job->workers = workers;
+	job->full = workers == 32 ? ~0U : (1U << workers) - 1;
+	job->quota = quota ?: sw->settings.aggregators;
+	if (job->quota > sw->settings.aggregators)
+		return sw_fail("quota is at most the number of aggregators, %u",
+			       sw->settings.aggregators);
+	if (sw_resolve(ps, &job->ps))
+		return -1;
+	for (i = 0; i < workers; i++) {
+		if (sw_resolve(&worker[i], &job->rank[i]))
+			return -1;
+	}
+	return derive(sw, job);
+}
+
+/* Put a job where there was none */
+static int put_job(struct sw_switch *sw, uint32_t id, struct sw_job *job)
+{
+	if (free_slot(sw, &job->slot))
+		return -1;
+	clear_slot(sw, job->slot);
+	if (write_job(sw, id, job)) {
+		bpf_map_delete_elem(sw->map[SW_MAP_JOBS], &id);
+		return -1;
+	}
+	return 0;
+}
+
 /**
  * sw_job_add() - tell the switch of a job
  * @sw: the switch
@@ -196,34 +234,58 @@ static void clear_slot(struct sw_switch *sw, uint32_t slot)
 int sw_job_add(struct sw_switch *sw, uint32_t id, const struct sw_where *ps,
 	       const struct sw_where *worker, uint32_t workers, uint32_t quota)
 {
-	struct sw_job job = {};
-	uint32_t i;
+	struct sw_job job;
 
 	if (!bpf_map_lookup_elem(sw->map[SW_MAP_JOBS], &id, &job))
-		return sw_fail("job %u exists: atp switch job del %u", id, id);
-	memset(&job, 0, sizeof(job));
-	if (!workers || workers > ATP_MAX_WORKERS)
-		return sw_fail("a job has 1 to %d workers", ATP_MAX_WORKERS);
-	job.workers = workers;
-	job.full = workers == 32 ? ~0U : (1U << workers) - 1;
-	job.quota = quota ?: sw->settings.aggregators;
-	if (job.quota > sw->settings.aggregators)
-		return sw_fail("quota is at most the number of aggregators, %u",
-			       sw->settings.aggregators);
-	if (sw_resolve(ps, &job.ps))
+		return sw_fail("job %u exists: atp switch job replace, or job del %u",
+			       id, id);
+	if (describe(sw, ps, worker, workers, quota, &job))
 		return -1;
-	for (i = 0; i < workers; i++) {
-		if (sw_resolve(&worker[i], &job.rank[i]))
-			return -1;
+	return put_job(sw, id, &job);
+}
+
+/* The same ranks at the same addresses, wherever those are by now? */
+static bool same_members(const struct sw_job *a, const struct sw_job *b)
+{
+	uint32_t i;
+
+	if (a->workers != b->workers ||
+	    memcmp(a->ps.addr, b->ps.addr, sizeof(a->ps.addr)))
+		return false;
+	for (i = 0; i < a->workers; i++) {
+		if (memcmp(a->rank[i].addr, b->rank[i].addr,
+			   sizeof(a->rank[i].addr)))
+			return false;
 	}
-	if (derive(sw, &job) || free_slot(sw, &job.slot))
+	return true;
+}
+
+/**
+ * sw_job_replace() - a job is to be like this, whether it is known or not
+ * @sw: the switch
+ * @id: jobID
+ * @ps: its PS
+ * @worker: its workers in the order of their ranks
+ * @workers: how many
+ * @quota: most aggregators that it may occupy; zero: all
+ *
+ * A job of the same members keeps its sums and its counters, and no packet of
+ * it is lost.  What is refused changes nothing.
+ */
+int sw_job_replace(struct sw_switch *sw, uint32_t id,
+		   const struct sw_where *ps, const struct sw_where *worker,
+		   uint32_t workers, uint32_t quota)
+{
+	struct sw_job job, old;
+
+	if (describe(sw, ps, worker, workers, quota, &job))
 		return -1;
-	clear_slot(sw, job.slot);
-	if (write_job(sw, id, &job)) {
-		bpf_map_delete_elem(sw->map[SW_MAP_JOBS], &id);
-		return -1;
-	}
-	return 0;
+	if (bpf_map_lookup_elem(sw->map[SW_MAP_JOBS], &id, &old))
+		return put_job(sw, id, &job);
+	if (!same_members(&old, &job))
+		return sw_job_del(sw, id) || put_job(sw, id, &job) ? -1 : 0;
+	job.slot = old.slot;
+	return write_job(sw, id, &job);
 }
 
 /* The switch forgets a job and forwards its packets like any other */

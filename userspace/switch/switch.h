@@ -136,6 +136,9 @@ bool sw_dispatcher_there(uint32_t ifindex);
 int sw_job_add(struct sw_switch *sw, uint32_t id, const struct sw_where *ps,
 	       const struct sw_where *worker, uint32_t workers,
 	       uint32_t quota);
+int sw_job_replace(struct sw_switch *sw, uint32_t id,
+		   const struct sw_where *ps, const struct sw_where *worker,
+		   uint32_t workers, uint32_t quota);
 int sw_job_del(struct sw_switch *sw, uint32_t id);
 int sw_job_refresh(struct sw_switch *sw, uint32_t id);
 int sw_job_refresh_all(struct sw_switch *sw);
