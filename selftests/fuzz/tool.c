@@ -516,6 +516,12 @@ int sw_job_replace(struct sw_switch *sw, uint32_t id,
 	return sw_job_add(sw, id, ps, worker, workers, quota);
 }
 
+void sw_job_warn(const struct sw_switch *sw, uint32_t ifindex)
+{
+	(void)sw;
+	(void)ifindex;
+}
+
 int sw_job_del(struct sw_switch *sw, uint32_t id)
 {
 	(void)sw;
