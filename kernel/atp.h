@@ -90,8 +90,9 @@ struct atp_net {
  * @timer: for atp_ps_deadline(), soft
  * @armed: when @timer runs out, 0 if it does not
  * @stopped: there is no run any more, no timer is armed, @mem is gone
- * @out: bursts to be sent, those to each rank in order
- * @open: the last burst in @out to each rank, if nothing for all came after it
+ * @out: bursts to be sent, those to each host in order
+ * @open: the last burst in @out to each host, if nothing for all came after it;
+ *	by the lowest of its ranks
  * @out_bytes: memory of @out, which is closed to more at ATP_PS_OUT_MAX
  * @tasklet: sends them, after a batch of gradients
  * @stalled: fragment for which a stall was reported
@@ -366,6 +367,7 @@ void atp_leave_stop(struct atp_job *job);
 void atp_server_news(struct sock *sk);
 int atp_server_start(struct sock *sk);
 void atp_server_leave(struct sock *sk);
+void atp_server_seen(struct sock *sk);
 void atp_server_shutdown(struct sock *sk);
 struct atp_chunk *atp_server_pull(struct sock *sk, u32 elements, bool peek,
 				  int *err);

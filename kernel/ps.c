@@ -56,24 +56,27 @@ static void atp_ps_fold(struct atp_job *job)
 	}
 }
 
-/* The burst that waits last for this rank, or for the switch, if one more
- * packet may join it.  Each completed fragment goes to all ranks in turn, so a
- * rank's burst is rarely the last of all.
+/* The burst that waits last for the host of this rank, or for the switch, if
+ * one more packet may join it.  Each completed fragment goes to all ranks in
+ * turn, so the burst of a host is rarely the last of all.
  */
-static struct sk_buff *atp_ps_open_burst(struct atp_ps_host *ps, u32 len,
+static struct sk_buff *atp_ps_open_burst(struct atp_job *job, u32 len,
 					 u32 rank, bool mcast)
-	__must_hold(&ps->lock)
+	__must_hold(&job->ps->lock)
 {
+	struct atp_ps_host *ps = job->ps;
 	struct atp_ps_burst *b;
 	struct sk_buff *skb;
 
 	lockdep_assert_held(&ps->lock);
 
-	skb = mcast ? skb_peek_tail(&ps->out) : ps->open[rank];
+	skb = mcast ? skb_peek_tail(&ps->out) :
+		      ps->open[__ffs(job->alias[rank])];
 	if (!skb)
 		return NULL;
 	b = atp_ps_burst(skb);
-	if (b->rank != rank || b->mcast != mcast || b->last != b->gso_size ||
+	if (b->mcast != mcast || (mcast && b->rank != rank) ||
+	    b->last != b->gso_size ||
 	    len > b->gso_size || b->n == UDP_MAX_SEGMENTS ||
 	    skb->len + len > ATP_PS_BURST_BYTES)
 		return NULL;
@@ -83,17 +86,19 @@ static struct sk_buff *atp_ps_open_burst(struct atp_ps_host *ps, u32 len,
 /* What the switch multiplies is for any rank, which must get what comes later
  * behind it.
  */
-static void atp_ps_add_burst(struct atp_ps_host *ps, struct sk_buff *skb,
+static void atp_ps_add_burst(struct atp_job *job, struct sk_buff *skb,
 			     u32 rank, bool mcast)
-	__must_hold(&ps->lock)
+	__must_hold(&job->ps->lock)
 {
+	struct atp_ps_host *ps = job->ps;
+
 	lockdep_assert_held(&ps->lock);
 
 	__skb_queue_tail(&ps->out, skb);
 	if (mcast)
 		memset(ps->open, 0, sizeof(ps->open));
 	else
-		ps->open[rank] = skb;
+		ps->open[__ffs(job->alias[rank])] = skb;
 }
 
 static void atp_ps_build_one(struct atp_job *job, const struct atp_ps_out *out,
@@ -109,7 +114,7 @@ static void atp_ps_build_one(struct atp_job *job, const struct atp_ps_out *out,
 
 	lockdep_assert_held(&ps->lock);
 
-	skb = atp_ps_open_burst(ps, len, rank, mcast);
+	skb = atp_ps_open_burst(job, len, rank, mcast);
 	if (skb)
 		data = atp_burst_room(skb, len, &room);
 	if (!data && ps->out_bytes + len <= ATP_PS_OUT_MAX) {
@@ -131,7 +136,7 @@ static void atp_ps_build_one(struct atp_job *job, const struct atp_ps_out *out,
 		b->mcast = mcast;
 		b->gso_size = len;
 		b->n = 0;
-		atp_ps_add_burst(ps, skb, rank, mcast);
+		atp_ps_add_burst(job, skb, rank, mcast);
 	}
 	b->last = len;
 	b->n++;

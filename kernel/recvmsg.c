@@ -92,6 +92,8 @@ static struct atp_chunk *atp_pull_begin(struct sock *sk, size_t len, int flags,
 	*err = atp_wait_result(sk, &timeo);
 	if (*err)
 		goto out;
+	if (as->server)
+		atp_server_seen(sk);
 	if (as->ready) {
 		*run = as->run;
 		chunk = as->server ?

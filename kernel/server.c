@@ -10,7 +10,9 @@
  */
 #include "atp.h"
 
-/* Fragments that are copied or answered at once, with bottom halves off */
+/* Fragments that are copied, or packets that are built, at once with bottom
+ * halves off
+ */
 #define ATP_SERVER_BATCH	32
 
 /* Does it wait for a run, or take part in one, as far as it knows?  Context:
@@ -169,6 +171,18 @@ void atp_server_leave(struct sock *sk)
 	spin_unlock_bh(&ps->lock);
 }
 
+/* Its application knows of the run: connect() need not tell of it any more.
+ * Context: socket lock.
+ */
+void atp_server_seen(struct sock *sk)
+{
+	sock_owned_by_me(sk);
+
+	if (atp_sk(sk)->session.state != ATP_SESSION_JOINING &&
+	    sk->sk_socket->state == SS_CONNECTING)
+		sk->sk_socket->state = SS_CONNECTED;
+}
+
 /* Half a server is none: who cannot pull has nothing to push, and the workers
  * wait for what is not pushed.  Context: socket lock, joined or shut down.
  */
@@ -177,6 +191,7 @@ void atp_server_shutdown(struct sock *sk)
 	sock_owned_by_me(sk);
 
 	WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
+	atp_server_seen(sk);
 	atp_server_leave(sk);
 	atp_server_over(sk);
 }
@@ -198,6 +213,7 @@ static bool atp_server_copy(struct atp_ps_host *ps,
 			continue;
 		/* packets for the PS wait */
 		spin_unlock_bh(&ps->lock);
+		cond_resched();
 		spin_lock_bh(&ps->lock);
 	}
 	joined = ps->engine.server.joined;
@@ -205,6 +221,16 @@ static bool atp_server_copy(struct atp_ps_host *ps,
 		atp_ps_sum_take(&ps->engine, sum);
 	spin_unlock_bh(&ps->lock);
 	return joined;
+}
+
+/* Lanes of a pull, so that a result of as many fits the send buffer beside what
+ * was pulled.
+ */
+static u32 atp_server_lanes(const struct sock *sk)
+{
+	int half = READ_ONCE(sk->sk_sndbuf) / 2 - (int)sizeof(struct atp_push);
+
+	return max(half, 0) / 4;
 }
 
 /* Get what the PS has, as far as it fits into @elements lanes, into @sums.
@@ -222,7 +248,8 @@ static int atp_server_fetch(struct sock *sk, u32 elements)
 	sock_owned_by_me(sk);
 
 	spin_lock_bh(&ps->lock);
-	some = atp_ps_sum(&ps->engine, elements, &sum);
+	some = atp_ps_sum(&ps->engine, min(elements, atp_server_lanes(sk)),
+			  &sum);
 	spin_unlock_bh(&ps->lock);
 	if (!some)
 		return 0;
@@ -332,7 +359,8 @@ int atp_server_answer(struct sock *sk, const struct atp_chunk *chunk)
 	struct atp_ps_host *ps;
 	struct atp_ps_out out;
 	bool joined;
-	int left, n;
+	u32 n = 0;
+	int left;
 
 	sock_owned_by_me(sk);
 
@@ -345,14 +373,17 @@ int atp_server_answer(struct sock *sk, const struct atp_chunk *chunk)
 	/* until something is pulled */
 	if (left == -EAGAIN)
 		WRITE_ONCE(as->unasked, true);
-	for (n = 0; left > 0 && ps->engine.server.joined; left--) {
+	for (; left > 0 && ps->engine.server.joined; left--) {
 		lanes += atp_ps_answer(&ps->engine, ktime_get_ns(), lanes,
 				       &out);
 		atp_ps_act(as->job, &out);
-		if (++n % ATP_SERVER_BATCH)
+		n += as->job->params.workers;
+		if (n < ATP_SERVER_BATCH)
 			continue;
+		n = 0;
 		/* what was built leaves now */
 		spin_unlock_bh(&ps->lock);
+		cond_resched();
 		spin_lock_bh(&ps->lock);
 	}
 	joined = ps->engine.server.joined;

@@ -201,7 +201,7 @@ void atp_sk_arm(struct sock *sk)
 
 	sock_owned_by_me(sk);
 
-	if (as->dead)
+	if (as->dead || as->server)
 		return;
 	when = atp_session_deadline(&as->session);
 	if (as->running && as->session.state == ATP_SESSION_JOINED) {
@@ -224,7 +224,8 @@ static void atp_sk_timeout(struct sock *sk)
 	sock_owned_by_me(sk);
 
 	as->armed = 0;
-	if (as->dead)
+	/* its owner may have made a worker the server since it was armed */
+	if (as->dead || as->server)
 		return;
 	type = atp_session_tick(&as->session, now);
 	if (type)
@@ -490,7 +491,8 @@ static int atp_sk_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 
 	sock_owned_by_me(sk);
 
-	if (as->dead) {
+	/* its owner may have made a worker the server since it was queued */
+	if (as->dead || as->server) {
 		atp_drop(sock_net(sk), as->job, skb, ATP_DROP_STATE);
 		return 0;
 	}

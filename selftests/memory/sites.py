@@ -43,6 +43,7 @@ OTHERS = re.compile(r"""
     |genlmsg_put|(__)?nla_.*|netlink_(has_listeners|ns_capable|set_err)
     |ns_capable
     |from_k.id_munged|make_k.id|in_egroup_p|override_creds|revert_creds
+    |_*(SCT__)?(cond|might)_resched
     |free_percpu|percpu_counter_(add_batch|destroy)|__percpu_counter_sum
     |nr_free_buffer_pages
     |(genl_|proto_)?unregister_.*|proto_unregister

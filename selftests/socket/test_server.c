@@ -449,6 +449,94 @@ TEST(missed)
 	integers(&r, 10, 1);
 }
 
+/* Who waits by poll() alone has not been told by connect(), and needs it for
+ * the next run.
+ */
+TEST(joins_again)
+{
+	uint32_t lane;
+	struct rack r;
+
+	host_net();
+	job_add(2, "server");
+	r.server = new_socket(SOCK_NONBLOCK);
+	EXPECT_ERRNO(do_connect(r.server, JOB, ATP_SERVER), EINPROGRESS);
+	join_all(r.fds, 2);
+	wait_events(r.server, POLLOUT);
+	set_nonblock(r.server, false);
+	integers(&r, 10, 1);
+	close(r.fds[0]);
+	close(r.fds[1]);
+	EXPECT_EQ(recv(r.server, &lane, 4, 0), 0);
+	set_nonblock(r.server, true);
+	EXPECT_ERRNO(do_connect(r.server, JOB, ATP_SERVER), EINPROGRESS);
+	join_all(r.fds, 2);
+	wait_events(r.server, POLLOUT);
+	/* and nor is it told of a run that it has ended itself */
+	shutdown(r.server, SHUT_RDWR);
+	close(r.fds[0]);
+	close(r.fds[1]);
+	EXPECT_ERRNO(do_connect(r.server, JOB, ATP_SERVER), EINPROGRESS);
+	join_all(r.fds, 2);
+	wait_events(r.server, POLLOUT);
+	set_nonblock(r.server, false);
+	integers(&r, 10, 1);
+}
+
+/* The timer of a worker that becomes the server would still say that it is
+ * there, from the address of a rank that there is not.
+ */
+TEST(was_a_worker)
+{
+	struct rack r;
+
+	host_net();
+	ASSERT_EQ(atp("job add 8 ps 127.0.0.1 worker 127.0.0.2 timeout 1s"), 0);
+	job_add(2, "server");
+	r.server = new_socket(0);
+	EXPECT_EQ(do_connect(r.server, 8, 0), 0);
+	ASSERT_EQ(atp("job del 8"), 0);
+	wait_state(r.server, ATP_FAILED);
+	set_nonblock(r.server, true);
+	EXPECT_ERRNO(do_connect(r.server, JOB, ATP_SERVER), EINPROGRESS);
+	/* longer than that timer takes */
+	EXPECT_EQ(events_of(r.server, 2000), 0);
+	EXPECT_EQ(info_of(r.server).state, ATP_JOINING);
+	join_all(r.fds, 2);
+	wait_events(r.server, POLLOUT);
+	set_nonblock(r.server, false);
+	integers(&r, 10, 1);
+	EXPECT_EQ(events_of(r.server, 2000) & (POLLERR | POLLHUP), 0);
+	integers(&r, 10, 2);
+}
+
+/* Beside what was pulled a result of as many bytes fits the send buffer. */
+TEST(as_many_as_pulled)
+{
+	static uint32_t lanes[10 * LANES];
+	struct rack r;
+	ssize_t len;
+	uint32_t at;
+
+	setup(&r, "window 64");
+	set_sndbuf(r.server, 4 * LANES * 4);
+	push_both(&r, lanes, 10 * LANES);
+	/* what workers send before they hear anything */
+	for (at = 0; info_of(r.server).end != 10; at++) {
+		ASSERT_LT(at, LIMIT_MS);
+		poll(NULL, 0, 1);
+	}
+	for (at = 0; at < 10 * LANES; at += len / 4) {
+		len = recv(r.server, lanes, sizeof(lanes), 0);
+		ASSERT_GT(len, 0);
+		/* what is looked at counts, too */
+		recv(r.server, lanes, sizeof(lanes), MSG_PEEK | MSG_DONTWAIT);
+		push(r.server, lanes, len);
+	}
+	pull(r.fds[0], lanes, sizeof(lanes));
+	pull(r.fds[1], lanes, sizeof(lanes));
+}
+
 /* It is slow, and told of; then it was too slow. */
 TEST(patience)
 {

@@ -124,7 +124,8 @@ enum atp_state {
  *
  * With %ATP_SERVER for a rank, @una is the oldest fragment without a result,
  * @nxt the first whose sum was not pulled, @end the first without its sum,
- * @ranks who is waited for there, and all about sending is zero.
+ * @ranks who is waited for there, and all about sending is zero; after the run
+ * the first three are, too.
  */
 struct atp_info {
 	__u32	state;
@@ -166,6 +167,8 @@ struct atp_info {
  * @missing: bit per rank: who the PS still waited for at @sequence, as far as
  *	it had said
  * @reserved: zero
+ *
+ * With %ATP_SERVER for a rank @sequence and @missing are zero.
  *
  * The struct sock_extended_err before it has the errno, %SO_EE_ORIGIN_LOCAL,
  * @reason in ee_code, @ranks in ee_info and @sequence in ee_data.
