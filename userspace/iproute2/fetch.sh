@@ -56,7 +56,12 @@ pick() {
 
 rm -rf "$dl"
 mkdir -p "$dl/lists/partial" "$dl/cache/archives/partial"
-source_list >"$dl/sources.list"
+# It was once seen to answer with nothing, and the next time with all.
+for _ in 1 2 3; do
+	source_list >"$dl/sources.list"
+	[ ! -s "$dl/sources.list" ] || break
+	sleep 1
+done
 if [ ! -s "$dl/sources.list" ]; then
 	echo "fetch.sh: apt knows no Debian mirror; run apt-get update" >&2
 	exit 1
