@@ -3,13 +3,7 @@
  * Numbers in integer arithmetic (paper 3.8, Documentation/protocol.rst,
  * Numbers).  Every result is the exact one, rounded once.
  */
-#include "quantise.h"
-
-#define F32_SIGN	0x80000000u
-#define F32_INF		0x7f800000u
-#define F32_NAN		0x7fc00000u
-#define F32_FRAC	23
-#define F32_ONE		0x00800000u		/* the hidden bit */
+#include "quantise_priv.h"
 
 /* A finite value is mantissa * 2^(shift - 149). */
 static u32 f32_mantissa(u32 bits)
@@ -24,14 +18,6 @@ static u32 f32_shift(u32 bits)
 	u32 exponent = (bits & F32_INF) >> F32_FRAC;
 
 	return exponent ? exponent - 1 : 0;
-}
-
-/* v / 2^s to the nearest, ties to even; 0 < s < 64, v + 2^(s - 1) fits */
-static u64 shift_round(u64 v, unsigned int s)
-{
-	u64 odd = (v >> s) & 1;
-
-	return (v + (1ULL << (s - 1)) - 1 + odd) >> s;
 }
 
 bool atp_quantise(u32 bits, u32 scale, s32 *out)
@@ -93,99 +79,6 @@ u32 atp_dequantise(s32 sum, u32 scale)
 	}
 	return sign + ((127 + top - 2 - lz) << F32_FRAC) +
 	       (u32)shift_round(q, top - 1 - F32_FRAC);
-}
-
-/* One lane after the other, until one does not fit. */
-static bool quantise_each(u8 *to, const u32 *data, u32 n, u32 scale)
-{
-	s32 v;
-	u32 i;
-
-	for (i = 0; i < n; i++) {
-		if (!atp_quantise(data[i], scale, &v))
-			return false;
-		put_unaligned_le32(v, to + 4 * i);
-	}
-	return true;
-}
-
-/*
- * The same without a branch, for values below 2^23 and results below 2^31.  If
- * one is not, that shows at the end, and all is done again.  A value without
- * the hidden bit gets one here: below 2^-125 it comes to nothing either way.
- */
-bool atp_quantise_lanes(void *wire, const u32 *data, u32 n, u32 scale)
-{
-	u32 bits, less, neg, i;
-	u8 *to = wire;
-	u64 any = 0;
-	u64 v;
-
-	for (i = 0; i < n; i++) {
-		bits = data[i];
-		v = mul_u32_u32((bits & (F32_ONE - 1)) | F32_ONE, scale);
-		/* the shift, less one: not zero, or it shows */
-		less = 149 - ((bits & F32_INF) >> F32_FRAC);
-		any |= less;
-		/* of 56 bits nothing is left either way */
-		v = shift_round(v, min(less, 62U) + 1);
-		any |= v;
-		neg = (s32)bits >> 31;
-		put_unaligned_le32(((u32)v ^ neg) - neg, to + 4 * i);
-	}
-	if (likely(!(any >> 31)))
-		return true;
-	return quantise_each(to, data, n, scale);
-}
-
-/* 2^95 / d, rounded down, for 2^31 <= d < 2^32; one less if that is 2^64 */
-static u64 reciprocal(u32 d)
-{
-	u64 high = div64_u64(S64_MAX, d);
-	u64 rem = S64_MAX - high * d;
-
-	return (high << 32) + div64_u64(rem << 32 | U32_MAX, d);
-}
-
-/*
- * A division for the whole array, and a multiplication per lane.  With the
- * highest bit of num set, q has 62 bits or 63, far more than a result's 24.  As
- * the reciprocal is too small by at most one, so is q by less than two: it says
- * how to round unless it is next to the middle.
- */
-void atp_dequantise_lanes(u32 *data, const void *wire, u32 n, u32 scale)
-{
-	const u32 bits = fls64(scale);
-	const u64 recip = reciprocal(scale << (32 - bits));
-	const unsigned int extra = 63 - (F32_FRAC + 1);
-	const u8 *from = wire;
-	u32 sum, neg, num, top, high, i;
-	u64 q;
-
-	for (i = 0; i < n; i++) {
-		sum = get_unaligned_le32(from + 4 * i);
-		if (!sum) {
-			data[i] = 0;
-			continue;
-		}
-		neg = (s32)sum >> 31;
-		num = (sum ^ neg) - neg;
-		top = fls64(num) - 1;
-		q = mul_u64_u64_shr((u64)num << (63 - top), recip, 64);
-		high = q >> 63;
-		/* half of the last place, and one: in the middle q ends in at
-		 * most one now
-		 */
-		q = (q >> high) + (1ULL << (extra - 1)) + 1;
-		if (unlikely(q << (64 - extra) <= 1ULL << (64 - extra))) {
-			data[i] = atp_dequantise(sum, scale);
-			continue;
-		}
-		/* as above: rounding up carries into the exponent */
-		data[i] = (neg << 31) +
-			  ((127 - 1 - bits + top + high) << F32_FRAC) +
-			  (u32)(q >> extra);
-	}
 }
 
 /*

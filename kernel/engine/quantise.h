@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Numbers (paper 3.8): float32 to the integers that a switch can add, and back,
- * in integer arithmetic only, so that it runs in any context.
+ * Numbers (paper 3.8): float32 to the integers that a switch can add, and back.
+ * Results are the same in every context and on every machine.
  */
 #ifndef _ATP_ENGINE_QUANTISE_H
 #define _ATP_ENGINE_QUANTISE_H

@@ -7,7 +7,7 @@
 #include <float.h>
 #include <math.h>
 #include <tap.h>
-#include "quantise.h"
+#include "quantise_priv.h"
 
 static const u32 scales[] = {
 	1, 2, 3, 7, 10, 255, 256, 1000, 65535, 65537, 1000000, 8388607,
@@ -60,10 +60,16 @@ static void check_quantise(u32 bits, u32 scale)
 		tap_fail(__FILE__, __LINE__,
 			 "0x%08x * %u: %d instead of %s%d", bits, scale, got,
 			 fits ? "" : "nothing, not ", due);
-	/* an array of it has a way of its own */
-	if (atp_quantise_lanes(wire, &bits, 1, scale) != fits ||
+	/* an array of it has two ways of its own */
+	if (atp_quantise_int(wire, &bits, 1, scale) != fits ||
 	    (fits && get_unaligned_le32(wire) != (u32)due))
 		tap_fail(__FILE__, __LINE__, "0x%08x * %u, as array", bits,
+			 scale);
+	if (!atp_fpu_exact(scale))
+		return;
+	if (atp_quantise_fpu(wire, &bits, 1, scale) != fits ||
+	    (fits && get_unaligned_le32(wire) != (u32)due))
+		tap_fail(__FILE__, __LINE__, "0x%08x * %u, by FPU", bits,
 			 scale);
 }
 
@@ -96,7 +102,7 @@ TEST(quantise_all_exponents)
 
 TEST(quantise_random)
 {
-	u32 i, bits;
+	u32 i, bits, scale;
 
 	if (LDBL_MANT_DIG < 64)
 		tap_skip("long double is too short for an oracle");
@@ -106,7 +112,8 @@ TEST(quantise_random)
 		/* gradients: most are small, not all */
 		if (i & 1)
 			bits = (bits & 0x807fffff) | (90 + tap_below(70)) << 23;
-		check_quantise(bits, i & 2 ? 100000000 : tap_rand() | 1);
+		scale = tap_rand() >> tap_below(31) | 1;
+		check_quantise(bits, i & 2 ? 100000000 : scale);
 	}
 }
 
@@ -179,10 +186,14 @@ static void check_dequantise(s32 sum, u32 scale)
 	u8 wire[4];
 	u32 lane;
 
-	/* an array of it has a way of its own */
+	/* an array of it has two ways of its own */
 	put_unaligned_le32(sum, wire);
-	atp_dequantise_lanes(&lane, wire, 1, scale);
+	atp_dequantise_int(&lane, wire, 1, scale);
 	EXPECT_EQ(lane, got);
+	if (atp_fpu_exact(scale)) {
+		atp_dequantise_fpu(&lane, wire, 1, scale);
+		EXPECT_EQ(lane, got);
+	}
 	if (!sum) {
 		EXPECT_EQ(got, 0);
 		return;
@@ -231,6 +242,35 @@ TEST(dequantise_random)
 		scale = i & 1 ? 100000000 : tap_rand() >> tap_below(31);
 		check_dequantise((s32)tap_rand() >> tap_below(32),
 				 scale ? scale : 1);
+	}
+}
+
+/* Quotients next to the middle m / 2^k between two values, where rounding twice
+ * would show: m * scale is a multiple of 2^k but for one, their distance.
+ */
+TEST(dequantise_middle)
+{
+	u32 i, k, scale, inverse, m;
+	u64 product;
+
+	tap_seed(20230);
+	for (i = 0; i < 300000; i++) {
+		scale = (tap_rand() >> (5 + tap_below(6))) | 1;
+		/* correct to three bits, then to twice as many each time */
+		inverse = scale;
+		for (k = 0; k < 4; k++)
+			inverse *= 2 - scale * inverse;
+		for (k = 20; k < 25; k++) {
+			m = inverse & ((1U << k) - 1);
+			if (i & 1)
+				m = (1U << k) - m;
+			m |= 1U << 24;
+			product = (u64)m * scale;
+			if (product >> k > S32_MAX)
+				continue;
+			check_dequantise(product >> k, scale);
+			check_dequantise((product >> k) + 1, scale);
+		}
 	}
 }
 
