@@ -21,6 +21,8 @@
  * @gso_size: length of its packets
  * @last: length of its last packet, which may be shorter
  * @n: packets
+ * @room: that there is room for behind the last one
+ * @data: where that is
  */
 struct atp_ps_burst {
 	u32	rank;
@@ -28,6 +30,8 @@ struct atp_ps_burst {
 	u32	gso_size;
 	u32	last;
 	u32	n;
+	u32	room;
+	void	*data;
 };
 
 static struct atp_ps_burst *atp_ps_burst(struct sk_buff *skb)
@@ -101,6 +105,36 @@ static void atp_ps_add_burst(struct atp_job *job, struct sk_buff *skb,
 		ps->open[__ffs(job->alias[rank])] = skb;
 }
 
+static struct sk_buff *atp_ps_new_burst(u32 len, u32 rank, bool mcast)
+{
+	struct sk_buff *skb = atp_alloc_burst(GFP_ATOMIC);
+
+	if (skb)
+		*atp_ps_burst(skb) = (struct atp_ps_burst){
+			.rank = rank,
+			.mcast = mcast,
+			.gso_size = len,
+		};
+	return skb;
+}
+
+/* Where the next packet of a burst is written, or NULL.  How many will follow
+ * is not known: room is made for as many as there are, so that a burst is in
+ * few pieces and not much of it is empty.
+ */
+static void *atp_ps_room(struct sk_buff *skb)
+{
+	struct atp_ps_burst *b = atp_ps_burst(skb);
+	u32 most = (ATP_PS_BURST_BYTES - skb->len) / b->gso_size;
+	u32 room = clamp_t(u32, b->n, 1, max(most, 1U));
+
+	if (!b->room) {
+		b->data = atp_burst_room(skb, b->gso_size, &room);
+		b->room = b->data ? room : 0;
+	}
+	return b->data;
+}
+
 static void atp_ps_build_one(struct atp_job *job, const struct atp_ps_out *out,
 			     u32 rank, bool mcast)
 	__must_hold(&job->ps->lock)
@@ -109,19 +143,22 @@ static void atp_ps_build_one(struct atp_job *job, const struct atp_ps_out *out,
 	u32 len = atp_ps_len(&ps->engine, out);
 	struct sk_buff *skb, *fresh = NULL;
 	struct atp_ps_burst *b;
+	u32 truesize = 0;
 	void *data = NULL;
-	u32 room = 1;
 
 	lockdep_assert_held(&ps->lock);
 
 	skb = atp_ps_open_burst(job, len, rank, mcast);
-	if (skb)
-		data = atp_burst_room(skb, len, &room);
+	if (skb) {
+		truesize = skb->truesize;
+		data = atp_ps_room(skb);
+	}
 	if (!data && ps->out_bytes + len <= ATP_PS_OUT_MAX) {
-		fresh = atp_alloc_burst(GFP_ATOMIC);
+		fresh = atp_ps_new_burst(len, rank, mcast);
 		if (fresh)
-			data = atp_burst_room(fresh, len, &room);
+			data = atp_ps_room(fresh);
 		skb = fresh;
+		truesize = 0;
 	}
 	if (!data) {
 		kfree_skb(fresh);
@@ -131,17 +168,14 @@ static void atp_ps_build_one(struct atp_job *job, const struct atp_ps_out *out,
 	atp_ps_build(&ps->engine, out, rank, mcast, data);
 	atp_burst_add(skb, len);
 	b = atp_ps_burst(skb);
-	if (fresh) {
-		b->rank = rank;
-		b->mcast = mcast;
-		b->gso_size = len;
-		b->n = 0;
-		atp_ps_add_burst(job, skb, rank, mcast);
-	}
 	b->last = len;
 	b->n++;
+	b->room--;
+	b->data += len;
+	if (fresh)
+		atp_ps_add_burst(job, skb, rank, mcast);
 	/* a packet costs more than what is in it, a short one much more */
-	ps->out_bytes += fresh ? fresh->truesize : len;
+	ps->out_bytes += skb->truesize - truesize;
 }
 
 /* Data has the same content for all ranks of a host, which gets one copy. */

@@ -67,7 +67,8 @@ struct sk_buff *atp_alloc_burst(gfp_t gfp)
  * @len: length of each packet
  * @room: (in) packets wanted, (out) packets that fit, at least one
  *
- * What is written there is added by atp_burst_add(), before more is asked for.
+ * What is written there is added by atp_burst_add(), all of it before more is
+ * asked for.
  *
  * Return: where to write, or NULL if there is no memory or no place left.
  */
@@ -97,12 +98,12 @@ void *atp_burst_room(struct sk_buff *skb, u32 len, u32 *room)
 	return data;
 }
 
-/* Packets of this many bytes were written to the last room. */
+/* Packets of this many more bytes were written to the last room. */
 void atp_burst_add(struct sk_buff *skb, u32 bytes)
 {
 	int frag = skb_shinfo(skb)->nr_frags - 1;
 
-	skb_frag_size_set(&skb_shinfo(skb)->frags[frag], bytes);
+	skb_frag_size_add(&skb_shinfo(skb)->frags[frag], bytes);
 	skb->len += bytes;
 	skb->data_len += bytes;
 }
