@@ -44,10 +44,12 @@ static __always_inline struct sw_agg *sw_agg_at(__u32 index)
 	return bpf_map_lookup_elem(&aggregators, &index);
 }
 
-/* Where the payload begins; zero if that is nowhere */
+/* Where the payload begins; zero if that is nowhere.  A limit, as the verifier
+ * would follow two values apart.
+ */
 static __always_inline void *sw_lanes_at(struct xdp_md *ctx, __u32 l4)
 {
-	if (l4 != SW_L4_IPV4 && l4 != SW_L4_IPV6)
+	if (l4 > SW_L4_IPV6)
 		return NULL;
 	return sw_start(ctx) + l4 + SW_UDP_ATP;
 }
@@ -412,8 +414,8 @@ static __always_inline bool sw_last_hop(void *data, const void *end)
 
 static __always_inline bool sw_same_mac(const __u8 *a, const __u8 *b)
 {
-	return a[0] == b[0] && a[1] == b[1] && a[2] == b[2] &&
-	       a[3] == b[3] && a[4] == b[4] && a[5] == b[5];
+	return !((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) |
+		 (a[3] ^ b[3]) | (a[4] ^ b[4]) | (a[5] ^ b[5]));
 }
 
 /* There is no way out: a port was detached, or a group is not there yet */

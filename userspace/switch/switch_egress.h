@@ -126,7 +126,7 @@ __noinline int sw_do_pick(__u32 id, __u32 ifindex, __u32 epoch, __u32 seq)
 	}
 	left &= -left;
 	fan->done |= left;
-	return (int)sw_rank(left);
+	return sw_rank(left);
 }
 
 /* A parameter packet on its way to every worker?  All others are finished. */
@@ -162,8 +162,8 @@ static __always_inline int sw_copy(struct xdp_md *ctx, void *data,
 	struct sw_counters *c;
 	__u32 key, slot;
 	bool routed;
+	__u32 rank;
 	__u64 sum;
-	int rank;
 
 	/* without the job there is nothing that counts for it either */
 	key = sw_swap32(hdr->jobID);
@@ -176,7 +176,7 @@ static __always_inline int sw_copy(struct xdp_md *ctx, void *data,
 		return XDP_DROP;
 	rank = sw_do_pick(key, ctx->egress_ifindex, hdr->epoch,
 			  hdr->sequenceNumber);
-	if (rank < 0 || rank >= ATP_MAX_WORKERS)
+	if (rank >= ATP_MAX_WORKERS)
 		return sw_no_way(c);
 	to = &job->rank[rank];
 

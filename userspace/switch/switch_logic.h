@@ -145,22 +145,17 @@ static __always_inline void sw_pass_on(struct sw_pkt *p, __u32 cap)
 		p->cap = (__u16)cap;
 }
 
-/* The rank in a bitmap of one rank */
+/* The rank in a bitmap of one rank: how many bits are below it.  Arithmetic, as
+ * each branch would have the verifier look at all that follows twice.
+ */
 static __always_inline __u32 sw_rank(__u32 bitmap)
 {
-	__u32 rank = 0;
+	__u32 below = bitmap - 1;
 
-	if (bitmap & 0xffff0000)
-		rank |= 16;
-	if (bitmap & 0xff00ff00)
-		rank |= 8;
-	if (bitmap & 0xf0f0f0f0)
-		rank |= 4;
-	if (bitmap & 0xcccccccc)
-		rank |= 2;
-	if (bitmap & 0xaaaaaaaa)
-		rank |= 1;
-	return rank;
+	below -= below >> 1 & 0x55555555;
+	below = (below & 0x33333333) + (below >> 2 & 0x33333333);
+	below = (below + (below >> 4)) & 0x0f0f0f0f;
+	return below * 0x01010101 >> 24;
 }
 
 /* A gradient is of exactly one worker of the job */

@@ -108,9 +108,11 @@ struct sw_pkt {
 	__u32	dst[4];
 };
 
+/* One decision, not four: the verifier follows each */
 static __always_inline bool sw_same_addr(const __u32 *a, const __u32 *b)
 {
-	return a[0] == b[0] && a[1] == b[1] && a[2] == b[2] && a[3] == b[3];
+	return !((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) |
+		 (a[3] ^ b[3]));
 }
 
 /* EtherType; struct ethhdr is packed and would be read byte by byte */
