@@ -50,7 +50,18 @@ piped() {
 	printf '%s\n' "$@" | "$atp" -b -
 }
 
+# once COMMAND...: three, whose output follows
+once() {
+	[ "$("$@" | grep -c '^Usage: ')" = 3 ]
+}
+
+from_file() {
+	"$atp" -b - <"$file"
+}
+
 check "batch" run 0 '^Usage: atp sock .*' batch "job help" "sock help"
+check "batch: each once" once batch "job help" "sock help" "stats help"
+check "batch: each once, standard input is a file" once from_file
 check "batch: no commands" silent batch "" "# nothing" "  "
 check "batch: comments" run 0 '^Usage: atp job ' batch "job help # stall"
 check "batch: a failure has a line" run 1 "Command failed $file:3" \

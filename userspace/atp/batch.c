@@ -82,6 +82,10 @@ int batch(const char *name, int (*run)(int argc, char **argv))
 			strerror(errno));
 		return -1;
 	}
+	/* What it had read beyond a line, the exit of a command's process would
+	 * give back to the file: it would be read again.
+	 */
+	setvbuf(file, NULL, _IONBF, 0);
 	err = run_lines(file, name, run);
 	if (ferror(file)) {
 		fprintf(stderr, "Error: cannot read \"%s\"\n", name);
