@@ -64,3 +64,43 @@ def blocks():
             of_rst if path.endswith(".rst") else of_man
         for block in find(text):
             yield path, block
+
+
+def joined(text):
+    """Continued lines are one."""
+    return re.sub(r" *\\\n\s*", " ", text).splitlines()
+
+
+def one_line(text):
+    """Without a prompt and what explains it, three columns and more behind."""
+    text = re.sub(r"(?<=\S)   .*$", "", re.sub(r"^# ", "", text))
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def lines_of(text):
+    return [one_line(line) for line in joined(text) if line]
+
+
+def dialogue(text):
+    """(line, what it shows): where there are prompts, what has none is
+    output."""
+    found = []
+    for line in filter(None, joined(text)):
+        if line.startswith("# ") or not text.startswith("# "):
+            found.append((one_line(line), []))
+        else:
+            found[-1][1].append(one_line(line))
+    return found
+
+
+def mentioned():
+    """(file, command) of each that is in a sentence."""
+    words = r"((?:atp|ip|make|modprobe|ethtool|bpftool)\s[^`\"]+)"
+    for path in files():
+        with open(os.path.join(TOP, path), encoding="utf-8") as f:
+            text = f.read()
+        found = re.findall(f"``{words}``" if path.endswith(".rst")
+                           else f'"{words}"', text)
+        found += re.findall(r"^\.Ql ((?:atp|ip) .+)$", text, re.M)
+        for line in found:
+            yield path, one_line(line.replace("\n", " "))

@@ -17,7 +17,9 @@ from torch import distributed, nn
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../../userspace/python"))
 sys.path.insert(0, os.path.join(HERE, "../../userspace/demo"))
+sys.path.insert(0, os.path.join(HERE, "../tools"))
 import atp.torch  # noqa: E402
+import doc_blocks  # noqa: E402
 import train_ddp  # noqa: E402
 
 JOB, VICTIM = 7, 1
@@ -89,10 +91,18 @@ def short(dtype):
     return list(zip(before, after))
 
 
+def as_in_the_readme(model):
+    """Its lines, as they are."""
+    names = {"model": model,
+             "DistributedDataParallel": nn.parallel.DistributedDataParallel}
+    exec(next(text for file, text in doc_blocks.blocks()
+              if file == "README" and "atp.torch.attach(" in text), names)
+    return names["model"]
+
+
 def lost(rank):
     """The victim dies in the third step; what do others get?"""
-    model = nn.parallel.DistributedDataParallel(nn.Linear(100, 100))
-    atp.torch.attach(model, job=JOB)
+    model = as_in_the_readme(nn.Linear(100, 100))
     for step in range(5):
         if step == 2 and rank == VICTIM:
             os.kill(os.getpid(), signal.SIGKILL)
