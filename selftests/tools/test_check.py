@@ -3,6 +3,7 @@
 """atp check: a rack that is fine, and one with each fault: its line names it,
 and what the line says mends it."""
 
+import glob
 import json
 import os
 import socket
@@ -268,6 +269,37 @@ def the_module_is_not_there():
     sh("modprobe", "atp")
 
 
+def taking():
+    """The module that takes the number, for this kernel."""
+    for path in glob.glob(os.path.join(TOP, "build/kernels/*/release")):
+        with open(path, encoding="ascii") as f:
+            if f.read().strip() == os.uname().release:
+                return os.path.join(TOP, "build/selftests/tools",
+                                    path.split("/")[-2], "atp_taking.ko")
+    raise AssertionError("which kernel is this?")
+
+
+def another_module_has_the_number():
+    kmod.unload()
+    sh("insmod", taking())
+    try:
+        done = subprocess.run([ATP, "-json", "check"], stdout=subprocess.PIPE,
+                              text=True, check=False)
+    finally:
+        sh("rmmod", "atp_taking")
+    lines = json.loads(done.stdout)
+    expect((done.returncode, found(lines, "bad")),
+           (1, [("", "module"), ("", "family number")]))
+    number, = [line for line in lines if line["what"] == "family number"]
+    expect(number["found"], "18 is taken by another module")
+    print("#", number["mend"])
+    # as it says
+    sh("modprobe", "atp")
+    done = subprocess.run([ATP, "-json", "check"], stdout=subprocess.PIPE,
+                          text=True, check=False)
+    expect((done.returncode, found(json.loads(done.stdout), "bad")), (0, []))
+
+
 if __name__ == "__main__":
     sh("modprobe", "atp")
     try:
@@ -289,6 +321,7 @@ if __name__ == "__main__":
             the_mode_is_generic,
             another_program_has_the_port,
             the_module_is_not_there,
+            another_module_has_the_number,
         ))
     finally:
         rack("down")
