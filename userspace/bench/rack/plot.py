@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""What bench.py has measured, as a picture.
+"""What was measured in the rack, as a picture.
 
 usage: plot.py ROWS.json PICTURE.png
+
+A line for each bed of which there are rows, a column for each number of workers.
 """
 import json
 import sys
@@ -22,19 +24,19 @@ def unique(rows, key):
     return list(dict.fromkeys(row[key] for row in rows))
 
 
-def bars(axes, rows, value, spread):
+def bars(axes, rows, value, spread, group="bytes", label=size):
     """A group per size, in it a bar per system."""
-    systems, sizes = unique(rows, "system"), unique(rows, "bytes")
+    systems, sizes = unique(rows, "system"), unique(rows, group)
     width = 0.8 / len(systems)
     for n, system in enumerate(systems):
         own = [r for r in rows if r["system"] == system]
-        at = [sizes.index(r["bytes"]) + (n - (len(systems) - 1) / 2) * width
+        at = [sizes.index(r[group]) + (n - (len(systems) - 1) / 2) * width
               for r in own]
         heights = [value(r) for r in own]
         errors = [[h - spread(r)[0] for h, r in zip(heights, own)],
                   [spread(r)[1] - h for h, r in zip(heights, own)]]
         axes.bar(at, heights, width, yerr=errors, capsize=2, label=system)
-    axes.set_xticks(range(len(sizes)), [size(n) for n in sizes])
+    axes.set_xticks(range(len(sizes)), [label(n) for n in sizes])
 
 
 def limited(axes, rows):
@@ -70,22 +72,39 @@ def cpu(axes, rows):
                    "no limit")
 
 
+def native(axes, rows):
+    bars(axes, rows, lambda r: r["median_own_s_per_GB"],
+         lambda r: (r["min_own_s_per_GB"], r["max_own_s_per_GB"]),
+         "payload", lambda n: f"fragments of {n} B")
+    axes.set_ylabel("CPU s per GB")
+    axes.set_title(f"{rows[0]['workers']} workers, User-mode Linux, switch "
+                   "without JIT")
+
+
+DRAW = {"rack": limited, "free": free, "parts": cpu, "uml": native}
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     with open(sys.argv[1], encoding="ascii") as f:
         rows = json.load(f)
+    rows = [r for r in rows if r["bed"] in DRAW]
     workers = sorted(unique(rows, "workers"))
-    lines = [(draw, bed) for draw, bed in
-             ((limited, "rack"), (free, "free"), (cpu, "parts"))
-             if any(r["bed"] == bed for r in rows)]
+    lines = [bed for bed in DRAW if bed in unique(rows, "bed")]
+    if not lines:
+        return
     figure, grid = pyplot.subplots(len(lines), len(workers), squeeze=False,
                                    figsize=(6 * len(workers), 4 * len(lines)))
-    for (draw, bed), line in zip(lines, grid):
+    for bed, line in zip(lines, grid):
         for axes, count in zip(line, workers):
-            draw(axes, [r for r in rows
-                        if r["bed"] == bed and r["workers"] == count])
-        line[0].legend(fontsize="x-small")
+            own = [r for r in rows
+                   if r["bed"] == bed and r["workers"] == count]
+            if own:
+                DRAW[bed](axes, own)
+                axes.legend(fontsize="x-small")
+            else:
+                axes.set_axis_off()
     figure.tight_layout()
     figure.savefig(sys.argv[2], dpi=120)
     print(f"picture in {sys.argv[2]}")
