@@ -26,11 +26,13 @@ failed=0
 lap "building the kernels" "$here/build-kernel.sh" "$@" || exit 1
 lap "building what is tested" make --no-print-directory -C "$top" \
 	VM_KERNELS="$*" vm-modules userspace || failed=1
+# their machines run at the same time
+kernels=()
 for name; do
-	# shellcheck disable=SC2086 # words
-	lap "tests on kernel $name" "$here/../run.sh" --vm --kernel "$name" \
-		${ARGS-} || failed=1
+	kernels+=(--kernel "$name")
 done
+# shellcheck disable=SC2086 # words
+lap "tests on $*" "$here/../run.sh" --vm "${kernels[@]}" ${ARGS-} || failed=1
 
 echo
 echo "  check-debug took $SECONDS s:"
