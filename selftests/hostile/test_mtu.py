@@ -153,10 +153,10 @@ def again(job):
 def worker_fails(job, cause, ranks=1):
     """It knows by itself; the others lose a rank"""
     w0, ps = listeners()
-    cause()
     # what rank 0 does not send is missing
     for rank in range(1, JOBS[job][1]):
         live.push(job, rank)
+    cause()
     others = {rank: (errno.ECONNRESET, LEFT, ranks)
               for rank in range(1, JOBS[job][1])}
     fails(job, {w0: (EV_FAILED, MTU, ranks), ps: (EV_ENDED, LEFT, ranks)},
