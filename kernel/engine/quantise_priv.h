@@ -37,9 +37,9 @@ void atp_dequantise_fpu(u32 *data, const void *wire, u32 n, u32 scale);
  * To values: sum / scale is rounded to 53 bits and then to 24.  That is the
  * same as at once unless the first comes to lie in the middle between two
  * values, while the quotient does not.  That middle is m / 2^k with m of 25
- * bits, and |sum / scale - m / 2^k| is 1 / (scale * 2^k) at least: of the middle
- * it is 1 / (scale * m), more than 2^-52 for a scale of 2^27, and a double is
- * off by 2^-53 at most.
+ * bits, and |sum / scale - m / 2^k| is 1 / (scale * 2^k) at least.  Of the
+ * middle it is 1 / (scale * m), which is more than 2^-52 up to a scale of 2^27,
+ * and a double is off by 2^-53 at most.
  */
 static inline bool atp_fpu_exact(u32 scale)
 {
