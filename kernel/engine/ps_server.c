@@ -28,9 +28,11 @@ static void unscale(const struct atp_ps *ps, struct atp_cell *cell)
 
 	if (cell->dtype != ATP_FLOAT32 || cell->flags & ATP_F_RAW)
 		return;
+	/* in the bytes' order of the wire; nothing where that is the host's */
 	for (i = 0; i < cell->elements; i++)
-		cell->value[i] = atp_dequantise(cell->value[i],
-						ps->params.scale);
+		put_unaligned_le32(cell->value[i], &cell->value[i]);
+	atp_dequantise_lanes((u32 *)cell->value, cell->value, cell->elements,
+			     ps->params.scale);
 	cell->flags |= ATP_F_RAW;
 }
 

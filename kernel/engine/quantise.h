@@ -62,7 +62,7 @@ bool atp_quantise_lanes(void *wire, const u32 *data, u32 n, u32 scale);
 /**
  * atp_dequantise_lanes() - payload of a parameter packet to float32s
  * @data: result, IEEE 754 binary32 values
- * @wire: n lanes
+ * @wire: n lanes; may be @data
  * @n: how many
  * @scale: divisor, not zero
  */

@@ -539,34 +539,47 @@ TEST(sum_any_order)
 	}
 }
 
-TEST(lanes)
+/* All lengths up to a fragment's.  Values of 2^-27 to 8 fit with a scale of up
+ * to 2^28, which is too much for the FPU.
+ */
+static void check_lanes(u32 scale)
 {
 	u32 data[850], back[850], n, i, bad;
 	u8 wire[850 * 4 + 2];
 	s32 v;
 
-	tap_seed(20228);
 	for (n = 1; n <= 850; n += 7) {
 		for (i = 0; i < n; i++)
 			data[i] = (tap_rand() & 0x807fffff) |
 				  (100 + tap_below(30)) << 23;
 		memset(wire, 0x77, sizeof(wire));
-		ASSERT_TRUE(atp_quantise_lanes(wire + 1, data, n, 100000000));
+		ASSERT_TRUE(atp_quantise_lanes(wire + 1, data, n, scale));
 		EXPECT_EQ(wire[0], 0x77);
 		EXPECT_EQ(wire[1 + 4 * n], 0x77);
-		atp_dequantise_lanes(back, wire + 1, n, 100000000);
+		atp_dequantise_lanes(back, wire + 1, n, scale);
 		for (i = 0; i < n; i++) {
-			ASSERT_TRUE(atp_quantise(data[i], 100000000, &v));
+			ASSERT_TRUE(atp_quantise(data[i], scale, &v));
 			EXPECT_EQ((s32)(wire[1 + 4 * i] | wire[2 + 4 * i] << 8 |
 					wire[3 + 4 * i] << 16 |
 					(u32)wire[4 + 4 * i] << 24), v);
-			EXPECT_EQ(back[i], atp_dequantise(v, 100000000));
+			EXPECT_EQ(back[i], atp_dequantise(v, scale));
 		}
+		memcpy(data, wire + 1, n * sizeof(*data));
+		atp_dequantise_lanes(data, data, n, scale);
+		EXPECT_EQ(memcmp(data, back, n * sizeof(*data)), 0);
 		/* one that does not fit, anywhere */
 		bad = tap_below(n);
 		data[bad] = to_bits(22.0f);
-		EXPECT_FALSE(atp_quantise_lanes(wire, data, n, 100000000));
+		EXPECT_FALSE(atp_quantise_lanes(wire, data, n, scale));
 	}
+}
+
+TEST(lanes)
+{
+	tap_seed(20228);
+	check_lanes(100000000);
+	check_lanes((1U << 27) + 1);
+	check_lanes(1U << 28);
 }
 
 /* A value that is a multiple of 1 / scale and fits 24 bits survives. */
