@@ -141,21 +141,38 @@ build_suite() {
 	fail "$1: its programs do not build, output in ${log#"$top"/}"
 }
 
-# run_host DIR TEST...: leave the output in DIR
-run_host() {
-	local dir=$1 n=0 test log start
+# host_ended DIR: wait for one of the busy, report and count it
+host_ended() {
+	local pid n
 
-	shift
+	wait -n -p pid
+	n=${busy[$pid]}
+	unset "busy[$pid]"
+	read -r -a words <<<"${tests[n]}"
+	report "${words[*]:2}" "$1/$n.log" $((SECONDS - start[n]))
+	count host "${words[*]:2}" "$1/$n.log"
+}
+
+# run_host DIR TEST...: leave the output in DIR.  Two at a time: most of them
+# keep one processor busy, or wait.
+run_host() {
+	local dir=$1 n tests=("$@")
+	local -a words start=()
+	local -A busy=()
+
 	mkdir -p "$dir"
-	for test in "$@"; do
-		read -r -a words <<<"$test"
-		n=$((n + 1))
-		log=$dir/$n.log
-		start=$SECONDS
-		"$here/vm/run-one.sh" "$log" "${words[@]:1}"
-		report "${words[*]:2}" "$log" $((SECONDS - start))
-		count host "${words[*]:2}" "$log"
+	trap 'kill "${!busy[@]}" 2>/dev/null; exit 130' INT TERM
+	for ((n = 1; n < $#; n++)); do
+		[ ${#busy[@]} -lt 2 ] || host_ended "$dir"
+		read -r -a words <<<"${tests[n]}"
+		start[n]=$SECONDS
+		"$here/vm/run-one.sh" "$dir/$n.log" "${words[@]:1}" &
+		busy[$!]=$n
 	done
+	while [ ${#busy[@]} -gt 0 ]; do
+		host_ended "$dir"
+	done
+	trap - INT TERM
 }
 
 # All tests of a kernel in one machine; a new machine for the rest after a

@@ -30,8 +30,8 @@ MEMBERS = " ".join(["ps 10.0.0.254"] + [
 ])
 # Of a worker; makes a run last
 DELAY = "50ms"
-# For what never comes; two emulated machines may share one processor
-LIMIT = 240
+# For what never comes; several emulated machines may share a processor
+LIMIT = 480
 
 
 class Machine:

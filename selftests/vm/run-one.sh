@@ -28,6 +28,7 @@ fi
 # A session of its own, so that what the test leaves behind can be ended.
 setsid timeout -k 10 "$limit" "$command" "$@" </dev/null >"$log" 2>&1 &
 pid=$!
+trap 'kill -KILL -- "-$pid" 2>/dev/null; exit 143' TERM
 wait "$pid"
 status=$?
 kill -KILL -- "-$pid" 2>/dev/null
