@@ -3,7 +3,7 @@
 """The PS's host is a machine of its own: its module goes and comes, its power
 fails, it comes back. The kernels of the two machines differ.
 
-usage: test_machines.py KERNEL_OF_WORKERS KERNEL_OF_PS
+usage: test_machines.py KERNEL_OF_WORKERS:KERNEL_OF_PS...
 """
 
 import errno
@@ -163,19 +163,20 @@ class Teller:
             def tell():
                 self.tell(chapter)
 
-            tell.__name__ = chapter.__name__
+            tell.__name__ = f"{':'.join(self.kernels)} {chapter.__name__}"
             return tell
 
         return [test(chapter) for chapter in STORY]
 
 
 def main():
-    teller = Teller(sys.argv[1:3])
-    del sys.argv[1:3]
+    tellers = [Teller(pair.split(":")) for pair in sys.argv[1:]]
+    del sys.argv[1:]
     try:
-        return run(teller.tests())
+        return run([test for teller in tellers for test in teller.tests()])
     finally:
-        teller.close()
+        for teller in tellers:
+            teller.close()
 
 
 if __name__ == "__main__":
