@@ -17,6 +17,41 @@ dir=$1
 # shellcheck source=report.sh
 . "$here/report.sh"
 
+# What runs before any test, by process ID
+declare -A known=()
+
+# processes: set REPLY to those IDs that are not known; the kernel's own threads
+# have no program.  Without a process of its own.
+processes() {
+	local dir
+
+	REPLY=
+	for dir in /proc/[0-9]*; do
+		[ ! -e "$dir/exe" ] || [ -n "${known[${dir#/proc/}]-}" ] ||
+			REPLY+=" ${dir#/proc/}"
+	done
+}
+
+# What a test leaves behind must not meet the next one.
+# clean NAME LOG
+clean() {
+	local pid command
+
+	processes
+	for pid in $REPLY; do
+		command=$(tr '\0' ' ' <"/proc/$pid/cmdline") 2>/dev/null
+		kill -KILL "$pid" 2>/dev/null || continue
+		printf '  %-7s %s: %s\n' LEFT "$1" "$command"
+		echo "# left behind: $command" >>"$2"
+	done
+	ip -all netns delete 2>/dev/null
+}
+
+processes
+for pid in $REPLY; do
+	known[$pid]=1
+done
+
 while read -r -a test <&9; do
 	id=${test[0]}
 	[ ! -e "$dir/$id.log.result" ] || continue
@@ -35,9 +70,7 @@ while read -r -a test <&9; do
 		sed -i "1s/.*/$passed $((failed + 1))/" "$log.result"
 		echo "SPLAT in the kernel log" >>"$log.result"
 	fi
-	# What a test leaves behind must not meet the next one.
-	ip -all netns delete 2>/dev/null
-
+	clean "${test[*]:2}" "$log"
 	report "${test[*]:2}" "$log" $((SECONDS - start))
 	cp "$log" "$dir/$id.log"
 	cp "$log.result" "$dir/$id.result.new"
