@@ -18,6 +18,9 @@ suite=$3
 command=$4
 shift 4
 
+# Of one result of a C program; longer where everything takes longer
+export TAP_TIMEOUT=$((limit > 600 ? limit / 5 : 120))
+
 cd "${SUITES:-$top/selftests}/$suite" || exit 125
 if [ -x "$command" ]; then
 	command=./$command
