@@ -287,6 +287,9 @@ for dir in "$suites"/*/; do
 		while read -r test; do
 			case $test in
 			"host "*) host+=("$test") ;;
+			"asked "*)
+				[ ${#only[@]} -eq 0 ] || host+=("$test")
+				;;
 			"vm "*) vm+=("$test") ;;
 			"debug "*) debug+=("$test") ;;
 			"host-bpf "*)

@@ -23,17 +23,17 @@ outcome() {
 	}
 }
 
-# listed PLACE KERNEL: does a test with that place run in that machine?
+# listed PLACE WHERE OPTION...: is a test with that place listed for there?
 listed() {
 	mkdir -p "$tmp/places/x"
 	printf '#!/bin/bash\n' >"$tmp/places/x/t"
 	chmod +x "$tmp/places/x/t"
 	echo "$1 t" >"$tmp/places/x/tests"
-	SUITES=$tmp/places LOGS=$tmp/logs ../run.sh --list --kernel "$2" |
+	SUITES=$tmp/places LOGS=$tmp/logs ../run.sh --list "${@:3}" |
 		grep -q "^$2 .* x t"
 }
 
-plan 17
+plan 19
 check "all well" outcome "2 passed, 0 failed" 'echo 1..2; echo ok 1; echo ok 2 - b'
 check "one fails" outcome "1 passed, 1 failed" \
 	'echo 1..2; echo ok 1; echo not ok 2; exit 1'
@@ -50,10 +50,13 @@ check "skipped result" outcome "0 passed, 1 failed" \
 check "skipped test" outcome "0 passed, 1 failed" 'echo "1..0 # SKIP"; exit 4'
 check "no output" outcome "0 passed, 1 failed" ''
 check "hangs" outcome "0 passed, 1 failed" 'echo 1..1; sleep 60'
-check "a test of all machines" listed vm kasan
-check "one of a debug kernel alone" listed kasan kasan
-fails "... not on another kernel" listed kasan 6.1
-fails "... nor on the other debug kernel" listed kasan kcsan
+check "a test of all machines" listed vm kasan --kernel kasan
+check "one of a debug kernel alone" \
+	listed kasan kasan --kernel kasan
+fails "... not on another kernel" listed kasan 6.1 --kernel 6.1
+fails "... nor on the other debug kernel" listed kasan kcsan --kernel kcsan
+check "a test that is asked for" listed asked asked --only x
+fails "... and that is not" listed asked asked
 fails "no test at all is a failure" env SUITES=/nonexistent \
 	LOGS="$tmp/logs" ../run.sh
 finish
