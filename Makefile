@@ -55,6 +55,7 @@ help:
 	@echo '  check-host    the tests that run on this machine'
 	@echo '  check-debug   builds kernels that find bugs ($(DEBUG_KERNELS)) and'
 	@echo '                runs the tests of the virtual machine on them'
+	@echo '  check-packages  the Debian packages on a fresh Debian 12'
 	@echo '  fuzz          the fuzzers for FUZZ_SECONDS= each (600); FUZZ_TARGETS= for some'
 	@echo 'V=1 shows the commands. selftests/README says how to run one test.'
 
@@ -167,6 +168,10 @@ check-static: deps
 check-debug: deps
 	$(Q)selftests/debug/check.sh $(DEBUG_KERNELS)
 
+# Nor is this one: most of it is compilers in an emulated machine.
+check-packages: deps
+	$(Q)selftests/run.sh --only packages/test_install
+
 # What is found, and what was tried on the way, stays in build/fuzz/.
 fuzz: deps
 	+$(Q)$(MAKE) -C selftests/fuzz
@@ -184,6 +189,6 @@ distclean: clean
 
 .PHONY: all help modules vm-modules userspace ip-atp install-ip-atp \
 	netlink-gen install deps demo bench check check-host check-static \
-	check-debug deb fuzz clean distclean
+	check-debug check-packages deb fuzz clean distclean
 # A failed build must not leave a module that looks new.
 .DELETE_ON_ERROR:
