@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# In the machine of test_install.sh: what the packages do on a fresh Debian 12, first
-# under its kernel 6.1, where they are installed, then under 6.12, where they are
-# removed. STAGE says which it is: install or remove.
+# In the machine of test_install.sh: what the packages do on a fresh Debian 12,
+# first under its kernel 6.1, where they are installed, then under 6.12, where
+# they are removed. STAGE says which it is: install or remove.
 
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive HOME=/root

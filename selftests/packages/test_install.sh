@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Do the packages install on a fresh Debian 12, build the module there by DKMS for
-# both of its kernels, work with each, and leave nothing behind?
+# Do the packages install on a fresh Debian 12, build the module there by DKMS
+# for both of its kernels, work with each, and leave nothing behind?
 #
-# The virtual machine has a disk of its own, with what Debian's installer calls a
-# minimal system, both kernels with their headers, and what the packages depend on;
-# it boots as Debian does. It has no network: what is missing stays missing. The
-# disk is made once, as long as what is on it stays the same. guest.sh says what is
-# tested.
+# The virtual machine has a disk of its own, with what Debian's installer calls
+# a minimal system, both kernels with their headers, and what the packages
+# depend on; it boots as Debian does. It has no network: what is missing stays
+# missing. The disk is made once, as long as what is on it stays the same.
+# guest.sh says what is tested.
 
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=../vm/tap.sh
