@@ -3,6 +3,7 @@
  * The PS's cells: gradients in, parameter packets out (paper 3.5, 3.6;
  * Documentation/protocol.rst, PS).
  */
+#include "lanes.h"
 #include "ps_internal.h"
 
 size_t atp_ps_mem(const struct atp_params *params)
@@ -96,43 +97,6 @@ void atp_ps_complete(struct atp_ps *ps, struct atp_cell *cell,
 	out->events |= ATP_PS_EV_COMPLETE;
 }
 
-/*
- * Return: false if a lane does not fit; the cell is then as before.
- */
-static bool add_lanes(struct atp_cell *cell, const void *payload)
-{
-	const u8 *from = payload;
-	u32 wrapped = 0;
-	u32 a, b, i;
-
-	/* A sum's sign differs from those of both terms if, and only if, it
-	 * did not fit.
-	 */
-	for (i = 0; i < cell->elements; i++) {
-		a = cell->value[i];
-		b = get_unaligned_le32(from + 4 * i);
-		wrapped |= (a ^ (a + b)) & (b ^ (a + b));
-		cell->value[i] = a + b;
-	}
-	if (likely(!(wrapped >> 31)))
-		return true;
-
-	/* modulo 2^32 there is a way back */
-	for (i = 0; i < cell->elements; i++)
-		cell->value[i] = (u32)cell->value[i] -
-				 get_unaligned_le32(from + 4 * i);
-	return false;
-}
-
-static void copy_lanes(struct atp_cell *cell, const void *payload)
-{
-	const u8 *from = payload;
-	u32 i;
-
-	for (i = 0; i < cell->elements; i++)
-		cell->value[i] = get_unaligned_le32(from + 4 * i);
-}
-
 static void cell_begin(struct atp_cell *cell, const struct atp_pkt *pkt,
 		       u64 now)
 {
@@ -183,10 +147,11 @@ static enum atp_drop rx_sum(struct atp_ps *ps, struct atp_cell *cell,
 
 	if (!(cell->bitmap & ~pkt->bitmap0)) {
 		/* nothing was there, or less of the same */
-		copy_lanes(cell, pkt->payload);
+		atp_lanes_get((u32 *)cell->value, pkt->payload,
+			      cell->elements);
 		cell->packets = 1;
 	} else if (!(cell->bitmap & pkt->bitmap0)) {
-		if (!add_lanes(cell, pkt->payload))
+		if (!atp_lanes_add(cell->value, pkt->payload, cell->elements))
 			goto overflow;
 		cell->packets++;
 	} else {
@@ -362,8 +327,7 @@ static u32 build_data(const struct atp_ps *ps, const struct atp_ps_out *out,
 		.seq = out->seq,
 		.index = cell->index,
 	};
-	u8 *lane;
-	u32 i;
+	u8 *lanes;
 
 	if (cell->state != ATP_CELL_COMPLETE) {
 		pkt.flags |= ATP_F_OVERFLOW;
@@ -374,11 +338,10 @@ static u32 build_data(const struct atp_ps *ps, const struct atp_ps_out *out,
 	pkt.elements = cell->elements;
 	pkt.bitmap0 = cell->flags & ATP_F_COLLISION ? cell->next_index :
 						      cell->bitmap;
-	lane = (u8 *)buf + atp_pkt_write_hdr(buf, &pkt);
-	for (i = 0; i < cell->elements; i++, lane += 4)
-		put_unaligned_le32(cell->value[i], lane);
+	lanes = (u8 *)buf + atp_pkt_write_hdr(buf, &pkt);
+	atp_lanes_put(lanes, (const u32 *)cell->value, cell->elements);
 	if (cell->elements & 1)
-		put_unaligned_le32(0, lane);
+		put_unaligned_le32(0, lanes + 4 * cell->elements);
 	return ATP_HDR_LEN + ATP_PAYLOAD_LEN(cell->elements);
 }
 

@@ -4,6 +4,7 @@
  * sum did not fit somewhere, the values as they were pushed are collected, and
  * the result is computed from all of them at once.
  */
+#include "lanes.h"
 #include "ps_internal.h"
 
 static s32 *raw_values(const struct atp_ps *ps, u32 slot, u32 rank)
@@ -156,10 +157,7 @@ enum atp_drop atp_ps_raw_rx(struct atp_ps *ps, struct atp_cell *cell,
 			    const struct atp_pkt *pkt, u32 from, u64 now,
 			    struct atp_ps_out *out)
 {
-	const u8 *lanes = pkt->payload;
-	s32 *value;
 	u32 rank;
-	u32 i;
 
 	if (!(pkt->flags & ATP_F_RAW)) {
 		/* sent before the request came, or the request was lost */
@@ -179,9 +177,8 @@ enum atp_drop atp_ps_raw_rx(struct atp_ps *ps, struct atp_cell *cell,
 		return ATP_DROP_DUPLICATE;
 
 	rank = __ffs(pkt->bitmap0);
-	value = raw_values(ps, cell->slot, rank);
-	for (i = 0; i < cell->elements; i++)
-		value[i] = get_unaligned_le32(lanes + 4 * i);
+	atp_lanes_get((u32 *)raw_values(ps, cell->slot, rank), pkt->payload,
+		      cell->elements);
 	cell->bitmap |= pkt->bitmap0;
 	cell->packets++;
 	/* who has just sent them is not asked for them */

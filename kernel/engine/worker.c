@@ -4,6 +4,7 @@
  * (Documentation/protocol.rst, Worker; paper 3.6).  What is lost and when is
  * in worker_loss.c.
  */
+#include "lanes.h"
 #include "quantise.h"
 #include "worker_priv.h"
 
@@ -132,7 +133,6 @@ static void write_lanes(struct atp_worker *w, const struct atp_chunk *chunk,
 	const u32 *data = chunk->data + atp_frag_offset(w, chunk, seq);
 	u32 n = atp_frag_lanes(w, chunk, seq);
 	struct atp_frag *f = atp_frag(w, seq);
-	u32 i;
 
 	if (n & 1)
 		put_unaligned_le32(0, wire + 4 * n);
@@ -143,8 +143,7 @@ static void write_lanes(struct atp_worker *w, const struct atp_chunk *chunk,
 		/* A lane that no switch can add: as pushed (paper 3.8) */
 		set_raw(w, f);
 	}
-	for (i = 0; i < n; i++)
-		put_unaligned_le32(data[i], wire + 4 * i);
+	atp_lanes_put(wire, data, n);
 }
 
 /* The next new fragment takes the slot that its predecessor a window earlier
@@ -234,16 +233,12 @@ static void read_lanes(const struct atp_worker *w, struct atp_chunk *chunk,
 		       const struct atp_pkt *pkt)
 {
 	u32 *data = chunk->data + atp_frag_offset(w, chunk, pkt->seq);
-	const u8 *wire = pkt->payload;
-	u32 i;
 
-	if (chunk->dtype == ATP_FLOAT32 && !(pkt->flags & ATP_F_RAW)) {
-		atp_dequantise_lanes(data, wire, pkt->elements,
+	if (chunk->dtype == ATP_FLOAT32 && !(pkt->flags & ATP_F_RAW))
+		atp_dequantise_lanes(data, pkt->payload, pkt->elements,
 				     w->params.scale);
-		return;
-	}
-	for (i = 0; i < pkt->elements; i++)
-		data[i] = get_unaligned_le32(wire + 4 * i);
+	else
+		atp_lanes_get(data, pkt->payload, pkt->elements);
 }
 
 static void advance(struct atp_worker *w, u64 now)

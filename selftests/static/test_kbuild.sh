@@ -13,18 +13,20 @@ by_fpu() {
 	find "$1/kernel" -name '*.o' | while read -r object; do
 		objdump -d "$object" | grep -q '%xmm' || continue
 		echo "${object#"$1"/}" "$(objdump -d "$object" |
-			grep -oE '\<(mul|div)pd\>' | sort -u | paste -s -d ' ')"
-	done
+			grep -oE '\<(mulpd|divpd|paddd)\>' | sort -u |
+			paste -s -d ' ')"
+	done | sort
 }
 
-# fpu KERNEL: only the file that is entered after atp_fpu_begin() has any, and
-# it has vectors
+# fpu KERNEL: only the files that are entered after atp_fpu_begin() have any, and
+# they have vectors
 fpu() {
-	local found
+	local found due="kernel/engine/lanes_fpu.o paddd
+kernel/engine/quantise_fpu.o divpd mulpd"
 
 	found=$(by_fpu "build/static/gcc-$1")
 	echo "$found"
-	[ "$found" = "kernel/engine/quantise_fpu.o divpd mulpd" ]
+	[ "$found" = "$due" ]
 }
 
 plan $((4 * ${#kernels[@]}))
