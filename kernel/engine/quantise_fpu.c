@@ -13,6 +13,19 @@
  */
 #include "quantise_priv.h"
 
+/* Not memcpy(): where the compiler may not take that for its own, each lane would
+ * be two calls.
+ */
+union f32 {
+	u32	bits;
+	float	value;
+};
+
+union f64 {
+	u64	bits;
+	double	value;
+};
+
 /* A double of 2^52 and more has no places behind the point: adding it rounds.
  * With a half more than that the result's low bits are a two's complement
  * integer, for results of either sign.
@@ -29,30 +42,45 @@ bool atp_quantise_fpu(void *wire, const u32 *data, u32 n, u32 scale)
 	const double factor = scale;
 	u8 *to = wire;
 	u64 any = 0;
-	double d;
-	float f;
+	union f32 in;
+	union f64 out;
 	size_t i;
-	u64 v;
 
 	for (i = 0; i < n; i++) {
-		memcpy(&f, &data[i], sizeof(f));
-		d = f * factor + ROUNDER;
-		memcpy(&v, &d, sizeof(v));
-		any |= (v - least) >> 32;
-		put_unaligned_le32(v, to + 4 * i);
+		in.bits = data[i];
+		out.value = in.value * factor + ROUNDER;
+		any |= (out.bits - least) >> 32;
+		put_unaligned_le32(out.bits, to + 4 * i);
 	}
 	return !any;
 }
 
-void atp_dequantise_fpu(u32 *data, const void *wire, u32 n, u32 scale)
+static void divide(u32 *data, const u8 *from, u32 n, double divisor)
 {
-	const double divisor = scale;
-	const u8 *from = wire;
+	union f32 out;
 	size_t i;
-	float f;
 
 	for (i = 0; i < n; i++) {
-		f = (s32)get_unaligned_le32(from + 4 * i) / divisor;
-		memcpy(&data[i], &f, sizeof(f));
+		out.value = (s32)get_unaligned_le32(from + 4 * i) / divisor;
+		data[i] = out.bits;
 	}
+}
+
+static void multiply(u32 *data, const u8 *from, u32 n, double factor)
+{
+	union f32 out;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		out.value = (s32)get_unaligned_le32(from + 4 * i) * factor;
+		data[i] = out.bits;
+	}
+}
+
+void atp_dequantise_fpu(u32 *data, const void *wire, u32 n, u32 scale)
+{
+	if (atp_fpu_inverse(scale))
+		multiply(data, wire, n, 1.0 / scale);
+	else
+		divide(data, wire, n, scale);
 }

@@ -46,4 +46,20 @@ static inline bool atp_fpu_exact(u32 scale)
 	return scale <= 1U << 27;
 }
 
+/*
+ * A multiplication takes a fraction of a division's time.  sum * (1 / scale) is
+ * rounded twice before the 24 bits, and so off by 2^-52 * (1 + 2^-54) at most:
+ * less than the distance above, which is 2^-52 * (1 + 2^-25) at least.  But a
+ * quotient that is such a middle must come out as that, or the tie is not seen.
+ * Then sum * 2^k is scale * m.  Both m, of 25 bits, and the odd part of scale
+ * divide the sum, which has 31: that part is below 2^7.  If it is one, the
+ * product is exact.
+ */
+static inline bool atp_fpu_inverse(u32 scale)
+{
+	u32 odd = scale >> __ffs(scale);
+
+	return odd == 1 || odd > 127;
+}
+
 #endif /* _ATP_ENGINE_QUANTISE_PRIV_H */

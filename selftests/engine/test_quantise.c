@@ -274,6 +274,26 @@ TEST(dequantise_middle)
 	}
 }
 
+/* Quotients in the middle, ties: m * odd / (2^k * odd), for every odd part of a
+ * scale that may have any, and some that have none.
+ */
+TEST(dequantise_ties)
+{
+	u32 odd, i, k, m;
+
+	tap_seed(20231);
+	for (odd = 1; odd < 1 << 10; odd += 2) {
+		for (i = 0; i < 2000; i++) {
+			m = 1U << 24 | tap_below(1 << 24) | 1;
+			k = tap_below(18);
+			if ((u64)m * odd > S32_MAX)
+				m = S32_MAX / odd;
+			check_dequantise(m * odd, odd << k);
+			check_dequantise(-(m * odd), odd << k);
+		}
+	}
+}
+
 /* A double holds both numbers, its quotient is rounded to 53 bits before the
  * 24: no tie can be hidden by that if 53 >= 2 * 24 + 2, which holds when both
  * numbers have 24 bits.
