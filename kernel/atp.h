@@ -283,17 +283,41 @@ static inline struct atp_sock *atp_sk(const struct sock *sk)
 
 /**
  * struct atp_skb_cb - what a received skb carries in its control block
- * @pkt: parsed header; payload points into the linear skb
+ * @pkt: parsed header of the (first) packet; payload points into the skb
  */
 struct atp_skb_cb {
 	struct atp_pkt pkt;
 };
 
-static inline struct atp_pkt *atp_skb_pkt(struct sk_buff *skb)
+static inline struct atp_pkt *atp_skb_pkt(const struct sk_buff *skb)
 {
 	BUILD_BUG_ON(sizeof(struct atp_skb_cb) > sizeof(skb->cb));
 	return &((struct atp_skb_cb *)skb->cb)->pkt;
 }
+
+/* One, or those of a burst that came in whole */
+static inline u32 atp_skb_packets(const struct sk_buff *skb)
+{
+	u32 size = skb_shinfo(skb)->gso_size;
+
+	return size ? DIV_ROUND_UP(skb->len, size) : 1;
+}
+
+/**
+ * struct atp_rcv - where a look at the packets of a received skb has come to
+ * @skb: with what is left of it behind the UDP header
+ * @part: @skb, or one of the list that hangs on it
+ * @frag: page of @part, or -1 for its head
+ * @start: offset in @skb of that
+ * @next: offset of the next packet
+ */
+struct atp_rcv {
+	const struct sk_buff	*skb;
+	const struct sk_buff	*part;
+	int			frag;
+	u32			start;
+	u32			next;
+};
 
 /* main.c */
 struct atp_net *atp_pernet(const struct net *net);
@@ -408,10 +432,26 @@ bool atp_nl_may_see_sock(const struct sk_buff *skb, struct sock *sk);
 /* udp.c */
 int atp_udp_open(struct net *net);
 void atp_udp_close(struct net *net);
+void atp_drop_packets(struct net *net, struct atp_job *job, u32 packets,
+		      enum atp_drop reason);
 void atp_drop(struct net *net, struct atp_job *job, struct sk_buff *skb,
 	      enum atp_drop reason);
 void atp_addresses(const struct sk_buff *skb, struct in6_addr *src,
 		   struct in6_addr *dst, bool *ce);
+
+enum atp_drop atp_way(const struct atp_job *job, const struct atp_pkt *pkt,
+		      const struct in6_addr *src, const struct in6_addr *dst,
+		      u32 *ranks);
+void atp_deliver(struct atp_job *job, struct sk_buff *skb, u32 ranks);
+
+/* rcv_burst.c */
+int atp_rcv_open(struct net *net);
+void atp_rcv_close(struct net *net);
+void atp_rcv_begin(struct atp_rcv *rcv, const struct sk_buff *skb);
+bool atp_rcv_next(struct atp_rcv *rcv, struct atp_pkt *pkt,
+		  enum atp_drop *reason);
+void atp_rcv_end(struct sk_buff *skb, bool good);
+enum atp_drop atp_rcv_one(struct sk_buff *skb);
 
 /* icmp.c */
 int atp_icmp_lookup(struct sock *usk, struct sk_buff *skb);

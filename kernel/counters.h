@@ -35,6 +35,7 @@
 /* Counted by the kernel side itself */
 #define ATP_MIB_HOST(X)							   \
 	X(IN_PACKETS,	"in_packets",	"packets received")		   \
+	X(IN_BURSTS,	"in_bursts",	"bursts that came in whole")	   \
 	X(OUT_PACKETS,	"out_packets",	"packets sent")			   \
 	X(OUT_BURSTS,	"out_bursts",	"bursts of several packets sent") \
 	X(OUT_MULTICAST, "out_multicast", "packets for switches to copy")  \

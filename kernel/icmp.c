@@ -114,6 +114,6 @@ int atp_icmp_lookup(struct sock *usk, struct sk_buff *skb)
 		job = atp_job_find(atp_pernet(net), ntohl(quote->hdr.jobID));
 	if (job && atp_icmp_run(job, skb, &quote->hdr))
 		return 0;
-	atp_drop(net, job, NULL, ATP_DROP_ICMP);
+	atp_drop_packets(net, job, 1, ATP_DROP_ICMP);
 	return -ENOENT;
 }

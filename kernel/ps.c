@@ -256,6 +256,21 @@ static void atp_ps_events(struct atp_job *job, const struct atp_ps_out *out)
 	}
 }
 
+/* After what the engine has wanted: @events of all of it. */
+static void atp_ps_acted(struct atp_job *job, u32 events)
+	__must_hold(&job->ps->lock)
+{
+	lockdep_assert_held(&job->ps->lock);
+
+	atp_ps_fold(job);
+	atp_ps_arm(job->ps);
+	if (!skb_queue_empty(&job->ps->out))
+		tasklet_schedule(&job->ps->tasklet);
+	if (job->ps->server && events &
+	    (ATP_PS_EV_RUN | ATP_PS_EV_ENDED | ATP_PS_EV_SUM))
+		tasklet_schedule(&atp_sk(job->ps->server)->tasklet);
+}
+
 /* Carry out what the engine wants. */
 void atp_ps_act(struct atp_job *job, const struct atp_ps_out *out)
 	__must_hold(&job->ps->lock)
@@ -264,13 +279,7 @@ void atp_ps_act(struct atp_job *job, const struct atp_ps_out *out)
 
 	atp_ps_build_out(job, out);
 	atp_ps_events(job, out);
-	atp_ps_fold(job);
-	atp_ps_arm(job->ps);
-	if (!skb_queue_empty(&job->ps->out))
-		tasklet_schedule(&job->ps->tasklet);
-	if (job->ps->server && out->events &
-	    (ATP_PS_EV_RUN | ATP_PS_EV_ENDED | ATP_PS_EV_SUM))
-		tasklet_schedule(&atp_sk(job->ps->server)->tasklet);
+	atp_ps_acted(job, out->events);
 }
 
 /* Parameter packets no longer fit the path to these ranks, and never will. */
@@ -350,19 +359,33 @@ void atp_ps_receive(struct atp_job *job, struct sk_buff *skb, u32 sender)
 	struct atp_ps_host *ps = job->ps;
 	struct atp_ps_out out = {};
 	enum atp_drop reason;
+	struct atp_rcv rcv;
+	struct atp_pkt pkt;
+	bool good = false;
+	u32 events = 0;
+	u64 now;
 
 	lockdep_assert_in_softirq();
 
+	atp_rcv_begin(&rcv, skb);
 	spin_lock(&ps->lock);
-	reason = atp_ps_rx(&ps->engine, ktime_get_ns(), atp_skb_pkt(skb),
-			   sender, &out);
-	atp_ps_act(job, &out);
+	now = ktime_get_ns();
+	while (atp_rcv_next(&rcv, &pkt, &reason)) {
+		if (!reason) {
+			reason = atp_ps_rx(&ps->engine, now, &pkt, sender,
+					   &out);
+			atp_ps_build_out(job, &out);
+			atp_ps_events(job, &out);
+			events |= out.events;
+		}
+		if (reason)
+			atp_drop_packets(job->net, job, 1, reason);
+		else
+			good = true;
+	}
+	atp_ps_acted(job, events);
 	spin_unlock(&ps->lock);
-
-	if (reason)
-		atp_drop(job->net, job, skb, reason);
-	else
-		consume_skb(skb);
+	atp_rcv_end(skb, good);
 }
 
 static void atp_ps_check_stall(struct atp_job *job, u64 now)

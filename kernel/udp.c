@@ -9,14 +9,20 @@
 #include "atp.h"
 #include "trace.h"
 
-/* Count, trace and free a packet that is of no use; NULL: a copy of one that
- * there was no memory for.
- */
+/* Count and trace packets that are of no use. */
+void atp_drop_packets(struct net *net, struct atp_job *job, u32 packets,
+		      enum atp_drop reason)
+{
+	atp_count(net, job, atp_mib_drop(reason), packets);
+	while (packets--)
+		trace_atp_drop(net, job ? job->params.job : 0, reason);
+}
+
+/* And free what they came in. */
 void atp_drop(struct net *net, struct atp_job *job, struct sk_buff *skb,
 	      enum atp_drop reason)
 {
-	trace_atp_drop(net, job ? job->params.job : 0, reason);
-	atp_count(net, job, atp_mib_drop(reason), 1);
+	atp_drop_packets(net, job, atp_skb_packets(skb), reason);
 	kfree_skb(skb);
 }
 
@@ -98,7 +104,9 @@ static void atp_to_workers(struct atp_job *job, struct sk_buff *skb, u32 at_dst)
 			if (copy)
 				atp_sk_rcv(last, copy);
 			else
-				atp_drop(job->net, job, NULL, ATP_DROP_NOMEM);
+				atp_drop_packets(job->net, job,
+						 atp_skb_packets(skb),
+						 ATP_DROP_NOMEM);
 		}
 		last = sk;
 	}
@@ -108,59 +116,75 @@ static void atp_to_workers(struct atp_job *job, struct sk_buff *skb, u32 at_dst)
 		atp_drop(job->net, job, skb, ATP_DROP_STATE);
 }
 
+/* Whose packet it is: @ranks that have the source address, if it is for the PS,
+ * else those that it was sent to.
+ */
+enum atp_drop atp_way(const struct atp_job *job, const struct atp_pkt *pkt,
+		      const struct in6_addr *src, const struct in6_addr *dst,
+		      u32 *ranks)
+{
+	if (!atp_from_ps(pkt)) {
+		*ranks = atp_job_ranks_of(job, src);
+		return job->ps && ipv6_addr_equal(dst, &job->ps_addr) ?
+		       ATP_OK : ATP_DROP_STATE;
+	}
+	*ranks = atp_job_ranks_of(job, dst);
+	return *ranks && ipv6_addr_equal(src, &job->ps_addr) ?
+	       ATP_OK : ATP_DROP_STRANGER;
+}
+
+/* Context: softirq under RCU; atp_way() has found nothing wrong. */
+void atp_deliver(struct atp_job *job, struct sk_buff *skb, u32 ranks)
+{
+	if (atp_from_ps(atp_skb_pkt(skb)))
+		atp_to_workers(job, skb, ranks);
+	else
+		atp_ps_receive(job, skb, ranks);
+}
+
 /* Context: softirq under RCU, from the UDP socket's encap_rcv. */
 static int atp_udp_rcv(struct sock *usk, struct sk_buff *skb)
 {
 	struct net *net = sock_net(usk);
 	struct in6_addr src, dst;
 	enum atp_drop reason;
-	struct atp_pkt pkt;
+	struct atp_pkt *pkt;
 	struct atp_job *job;
-	u32 at_dst;
+	u32 ranks;
 	bool ce;
 
 	atp_count(net, NULL, ATP_MIB_IN_PACKETS, 1);
 	reason = atp_check_below(skb);
-	if (!reason && skb_linearize(skb))
-		reason = ATP_DROP_NOMEM;
+	if (!reason) {
+		atp_addresses(skb, &src, &dst, &ce);
+		__skb_pull(skb, sizeof(struct udphdr));
+		reason = atp_rcv_one(skb);
+	}
 	if (reason) {
 		atp_drop(net, NULL, skb, reason);
 		return 0;
 	}
-	atp_addresses(skb, &src, &dst, &ce);
-	__skb_pull(skb, sizeof(struct udphdr));
-	reason = atp_pkt_parse(&pkt, skb->data, skb->len);
-	if (reason) {
-		atp_drop(net, NULL, skb, reason);
-		return 0;
-	}
-	pkt.ce = ce;
-	*atp_skb_pkt(skb) = pkt;
+	pkt = atp_skb_pkt(skb);
+	pkt->ce = ce;
 	skb_dst_drop(skb);
 
-	job = atp_job_find(atp_pernet(net), pkt.job);
+	job = atp_job_find(atp_pernet(net), pkt->job);
 	if (!job) {
 		atp_drop(net, NULL, skb, ATP_DROP_JOB);
 		return 0;
 	}
 	this_cpu_inc(job->mib->item[ATP_MIB_IN_PACKETS]);
-	trace_atp_receive(net, &pkt);
+	trace_atp_receive(net, pkt);
 
-	if (udp_hdr(skb)->source != htons(ATP_PORT)) {
-		/* some user's socket; the kernel's own has this port */
-		atp_drop(net, job, skb, ATP_DROP_STRANGER);
-	} else if (!atp_from_ps(&pkt)) {
-		if (job->ps && ipv6_addr_equal(&dst, &job->ps_addr))
-			atp_ps_receive(job, skb, atp_job_ranks_of(job, &src));
-		else
-			atp_drop(net, job, skb, ATP_DROP_STATE);
-	} else {
-		at_dst = atp_job_ranks_of(job, &dst);
-		if (at_dst && ipv6_addr_equal(&src, &job->ps_addr))
-			atp_to_workers(job, skb, at_dst);
-		else
-			atp_drop(net, job, skb, ATP_DROP_STRANGER);
-	}
+	/* some user's socket; the kernel's own has this port */
+	if (udp_hdr(skb)->source != htons(ATP_PORT))
+		reason = ATP_DROP_STRANGER;
+	else
+		reason = atp_way(job, pkt, &src, &dst, &ranks);
+	if (reason)
+		atp_drop(net, job, skb, reason);
+	else
+		atp_deliver(job, skb, ranks);
 	return 0;
 }
 
@@ -179,6 +203,7 @@ static int atp_udp_open_one(struct net *net, u8 family, struct socket **sock)
 		.use_udp6_rx_checksums	= true,
 		.ipv6_v6only		= true,
 	};
+	int gro = 1;
 	int err;
 
 	err = udp_sock_create(net, &port, sock);
@@ -190,7 +215,12 @@ static int atp_udp_open_one(struct net *net, u8 family, struct socket **sock)
 	else
 		inet6_sk((*sock)->sk)->pmtudisc = IPV6_PMTUDISC_PROBE;
 	setup_udp_tunnel_sock(net, *sock, &tunnel);
-	return 0;
+	/* merged packets come in as one burst (rcv_burst.c) */
+	err = (*sock)->ops->setsockopt(*sock, SOL_UDP, UDP_GRO,
+				       KERNEL_SOCKPTR(&gro), sizeof(gro));
+	if (err)
+		udp_tunnel_sock_release(*sock);
+	return err;
 }
 
 /* Context: atp_net.lock held; there is no job yet, nobody sends. */
@@ -209,6 +239,13 @@ int atp_udp_open(struct net *net)
 	/* a host may have IPv6 switched off */
 	err = atp_udp_open_one(net, AF_INET6, &sock6);
 	if (err && err != -EAFNOSUPPORT && err != -EPFNOSUPPORT) {
+		udp_tunnel_sock_release(sock4);
+		return err;
+	}
+	err = atp_rcv_open(net);
+	if (err) {
+		if (sock6)
+			udp_tunnel_sock_release(sock6);
 		udp_tunnel_sock_release(sock4);
 		return err;
 	}
@@ -231,6 +268,7 @@ void atp_udp_close(struct net *net)
 
 	lockdep_assert_held(&an->lock);
 
+	atp_rcv_close(net);
 	WRITE_ONCE(an->sock4, NULL);
 	WRITE_ONCE(an->sock6, NULL);
 	if (sock6)

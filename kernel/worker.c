@@ -478,24 +478,16 @@ static enum atp_drop atp_sk_data(struct sock *sk, const struct atp_pkt *pkt,
 	return reason;
 }
 
-/* A packet for this socket, parsed and from the PS.  Context: socket lock,
- * softirq or backlog.
- */
-static int atp_sk_backlog_rcv(struct sock *sk, struct sk_buff *skb)
+/* Context: socket lock. */
+static enum atp_drop atp_sk_packet(struct sock *sk, const struct atp_pkt *pkt,
+				   u64 now)
 {
-	const struct atp_pkt *pkt = atp_skb_pkt(skb);
 	struct atp_sock *as = atp_sk(sk);
 	enum atp_session_state before;
-	u64 now = ktime_get_ns();
 	enum atp_drop reason;
 
 	sock_owned_by_me(sk);
 
-	/* its owner may have made a worker the server since it was queued */
-	if (as->dead || as->server) {
-		atp_drop(sock_net(sk), as->job, skb, ATP_DROP_STATE);
-		return 0;
-	}
 	before = as->session.state;
 	reason = atp_session_rx(&as->session, now, pkt);
 	if (!reason && before != as->session.state) {
@@ -507,12 +499,40 @@ static int atp_sk_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 			       pkt->type == ATP_TYPE_STATUS)) {
 		reason = atp_sk_data(sk, pkt, now);
 	}
-	if (reason) {
-		atp_drop(sock_net(sk), as->job, skb, reason);
-	} else {
-		consume_skb(skb);
-		atp_sk_arm(sk);
+	return reason;
+}
+
+/* A packet or a burst for this socket, from the PS.  Context: socket lock,
+ * softirq or backlog.
+ */
+static int atp_sk_backlog_rcv(struct sock *sk, struct sk_buff *skb)
+{
+	struct atp_sock *as = atp_sk(sk);
+	u64 now = ktime_get_ns();
+	enum atp_drop reason;
+	struct atp_rcv rcv;
+	struct atp_pkt pkt;
+	bool good = false;
+
+	sock_owned_by_me(sk);
+
+	/* its owner may have made a worker the server since it was queued */
+	if (as->dead || as->server) {
+		atp_drop(sock_net(sk), as->job, skb, ATP_DROP_STATE);
+		return 0;
 	}
+	atp_rcv_begin(&rcv, skb);
+	while (atp_rcv_next(&rcv, &pkt, &reason)) {
+		if (!reason)
+			reason = atp_sk_packet(sk, &pkt, now);
+		if (reason)
+			atp_drop_packets(sock_net(sk), as->job, 1, reason);
+		else
+			good = true;
+	}
+	if (good)
+		atp_sk_arm(sk);
+	atp_rcv_end(skb, good);
 	return 0;
 }
 

@@ -3,7 +3,7 @@
 #include <atp/fpu.h>
 #include "lanes_priv.h"
 
-/* The wire's order of bytes is the host's: nothing but copying is to be done. */
+/* The wire's order of bytes is the host's: then lanes are copied as they are */
 #define SAME_ORDER	(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
 
 void atp_lanes_get(u32 *to, const void *wire, u32 n)

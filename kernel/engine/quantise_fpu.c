@@ -13,8 +13,8 @@
  */
 #include "quantise_priv.h"
 
-/* Not memcpy(): where the compiler may not take that for its own, each lane would
- * be two calls.
+/* Not memcpy(): where the compiler may not make it its own business, that would
+ * be two calls for each lane.
  */
 union f32 {
 	u32	bits;

@@ -15,10 +15,12 @@ from scapy.layers.inet6 import (HBHOptUnknown, IPv6, IPv6ExtHdrDestOpt,
                                 IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, PadN)
 from scapy.layers.l2 import Dot1Q, Ether
 
-from atptest import PORT
+from atptest import DATA, PORT
 from rack import inside
 
 ETH_P_ALL, SO_RCVBUFFORCE = 3, 33
+# of ATP's header, and of what follows it in a control packet
+HEADER, CONTROL = 36, 32
 NUMBER = {"w0": 1, "w1": 2, "w2": 3, "stranger": 77, "ps": 254}
 
 
@@ -107,6 +109,23 @@ class Taps:
             self.out[where, host].send(one)
 
 
+def _length(packet):
+    """Of the first packet in it, by its header"""
+    elements, = struct.unpack_from("!H", packet, 32)
+    return HEADER + (4 * (elements + elements % 2) if packet[1] == DATA else
+                     CONTROL)
+
+
+def _cut(merged):
+    """The frames that GRO has made one of"""
+    eth, low, rest = Ether(merged[:14]), IP(merged[14:34]), merged[42:]
+    del low.len, low.chksum
+    while rest:
+        n = _length(rest)
+        yield bytes(eth / low / UDP(sport=PORT, dport=PORT) / rest[:n])
+        rest = rest[n:]
+
+
 class Recorder:
     """Frames to the ATP port that a host sends and gets"""
     def __init__(self, host):
@@ -125,10 +144,10 @@ class Recorder:
                 data, address = self.s.recvfrom(65536)
             except BlockingIOError:
                 break
-            if data[12:14] != b"\x08\0" or len(data) < 42 + 36:
+            if data[12:14] != b"\x08\0" or len(data) < 42 + HEADER:
                 continue
             if struct.unpack_from("!H", data, 36)[0] == PORT:
                 outgoing = address[2] == socket.PACKET_OUTGOING
-                (sent if outgoing else got).append(data)
+                (sent if outgoing else got).extend(_cut(data))
         self.s.close()
         return sent, got

@@ -15,7 +15,7 @@ import socket
 import struct
 
 from atptest import (AF_ATP, FAMILY_GET, FLOAT32, GET, INT32, J_ID, J_TIMEOUT,
-                     JOIN, JOINED, LIMIT, SET, SOCK_GET, SOL_ATP, Info,
+                     JOIN, JOINED, LIMIT, PORT, SET, SOCK_GET, SOL_ATP, Info,
                      Netlink, Refused, attr, libc, new_net, same, sock, wait_for)
 
 # four ranks at one address, so that each packet is for several sockets
@@ -24,6 +24,7 @@ FOUR, SIX, RAW = 7, 8, 9
 PATIENT = attr(J_TIMEOUT, 600000)
 NO_MEMORY = (errno.ENOMEM, errno.ENOBUFS, errno.ENFILE, errno.ENETUNREACH)
 TRIES = 100
+SOL_UDP, UDP_SEGMENT = 17, 103
 # of a socket
 IO = {signal.SIGIO, signal.SIGRTMIN}
 
@@ -148,6 +149,17 @@ class Life:
         """The module makes its part of it."""
         self.asked(new_net)
 
+    def burst(self):
+        """Nonsense from a user's socket, which UDP cuts.  It is longer than what
+        the kernel has in one piece, so one packet is in two."""
+        packets = 40
+        before = sum(self.nl.drops().values())
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            s.setsockopt(SOL_UDP, UDP_SEGMENT, 1400)
+            s.sendto(bytes(packets * 1400), ("127.0.0.1", PORT))
+        wait_for(lambda: sum(self.nl.drops().values()) - before >= packets,
+                 "all of it dropped")
+
     # sockets
 
     def join(self, job, ranks, how, dtype=INT32):
@@ -269,6 +281,7 @@ class Life:
         self.join(RAW, 2, setsockopt, FLOAT32)
         self.sums()
         self.show()
+        self.burst()
         self.apart(self.stranger)
         self.apart(self.namespace)
         self.signals_of_a_socket()

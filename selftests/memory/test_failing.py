@@ -33,8 +33,9 @@ from refusing import INSTEAD, Refuse, call_instead
 from sites import LOADING, sites  # noqa: E402
 
 JOB, OTHER = 7, 8
-# in a row; two at each of the two attempts of one place
-ROW = 5
+# in a row; two at each of the two attempts to find room in a burst that waits,
+# as many for a new one
+ROW = 9
 
 # How a failure shows: "refused" with an errno, "explained" by netlink, by a
 # counter, by an "overrun" of who listens to events; or not at all, and why that
@@ -62,8 +63,9 @@ EFFECTS = {
     ("atp_alloc_ctl", "__alloc_skb"): "out_nomem",
     ("atp_alloc_burst", "__alloc_skb"): "out_nomem",
     ("atp_burst_room", "__netdev_alloc_frag_align"): "out_nomem",
-    ("atp_udp_rcv", "skb_clone"): "drop_nomem",
-    ("atp_udp_rcv", "__pskb_pull_tail"): "drop_nomem",
+    ("atp_rcv_open", "nf_register_net_hooks"): "refused",
+    ("atp_deliver", "skb_clone"): "drop_nomem",
+    ("atp_rcv_one", "__pskb_pull_tail"): "drop_nomem",
     ("atp_errqueue_add", "__alloc_skb"): "errqueue_nomem",
     ("atp_event", "__alloc_skb"): "event_nomem",
     ("atp_event", "netlink_broadcast"): "overrun",
@@ -80,6 +82,9 @@ EFFECTS = {
 
 # Not made to fail
 EXCUSED = {
+    ("atp_rcv_close", "nf_unregister_net_hooks"):
+        "allocates a smaller table where there are other hooks, and if it "
+        "cannot, netfilter keeps the larger one",
     ("atp_sk_fail", "sk_error_report"):
         "its signal is pending already, by the error queue",
     ("atp_nl_job_get_doit", "netlink_unicast"):

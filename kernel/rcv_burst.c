@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Bursts that come in as one buffer: from a device of this host, or merged by
+ * GRO.
+ *
+ * For a socket like ours UDP cuts such a buffer into packets, each in a buffer
+ * of its own; that costs more than all that is done with them here.  So a burst
+ * is taken before UDP sees it, where netfilter hands over what is for this host
+ * and behind all rules.  It is taken if it is plain: fragments of one job that
+ * go one way, for somebody here, from whom they may come.  All else goes on to
+ * UDP and comes back packet by packet (udp.c): what is refused is refused
+ * there.
+ */
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/netfilter_ipv4.h>
+#include <linux/netfilter_ipv6.h>
+#include <linux/udp.h>
+#include <net/netfilter/nf_conntrack.h>
+#include <net/udp.h>
+#include <net/xfrm.h>
+#include "atp.h"
+#include "trace.h"
+
+/* Bytes of what @rcv looks at: a head (the first) or a page. */
+static u32 atp_rcv_size(const struct atp_rcv *rcv)
+{
+	if (rcv->frag < 0)
+		return skb_headlen(rcv->part);
+	return skb_frag_size(&skb_shinfo(rcv->part)->frags[rcv->frag]);
+}
+
+/* Where they are, or NULL if they have no address. */
+static const void *atp_rcv_base(const struct atp_rcv *rcv)
+{
+	const skb_frag_t *frag;
+	struct page *page;
+
+	if (rcv->frag < 0)
+		return rcv->part->data;
+	frag = &skb_shinfo(rcv->part)->frags[rcv->frag];
+	page = skb_frag_page(frag);
+	if (!page || PageHighMem(page))
+		return NULL;
+	return page_address(page) + skb_frag_off(frag);
+}
+
+/* On to the next head or page.  Return: false if there is none. */
+static bool atp_rcv_advance(struct atp_rcv *rcv)
+{
+	rcv->start += atp_rcv_size(rcv);
+	if (++rcv->frag < skb_shinfo(rcv->part)->nr_frags)
+		return true;
+	rcv->part = rcv->part == rcv->skb ? skb_shinfo(rcv->skb)->frag_list :
+					    rcv->part->next;
+	rcv->frag = -1;
+	return rcv->part;
+}
+
+/**
+ * atp_rcv_begin() - look at the packets of a buffer, one after the other
+ * @rcv: (out) before the first
+ * @skb: ATP packets from skb->data on
+ */
+void atp_rcv_begin(struct atp_rcv *rcv, const struct sk_buff *skb)
+{
+	*rcv = (struct atp_rcv){ .skb = skb, .part = skb, .frag = -1 };
+}
+
+/* Where the next packet is; NULL if it is not in one piece, or at the end, when
+ * @len is zero.
+ */
+static const void *atp_rcv_data(struct atp_rcv *rcv, u32 *len)
+{
+	u32 left = rcv->skb->len - rcv->next;
+	u32 off = rcv->next;
+	const void *base;
+
+	*len = min_t(u32, skb_shinfo(rcv->skb)->gso_size ?: left, left);
+	rcv->next += *len;
+	if (!*len)
+		return NULL;
+	while (off - rcv->start >= atp_rcv_size(rcv))
+		if (!atp_rcv_advance(rcv))
+			return NULL;
+	if (off - rcv->start + *len > atp_rcv_size(rcv))
+		return NULL;
+	base = atp_rcv_base(rcv);
+	return base ? base + (off - rcv->start) : NULL;
+}
+
+/**
+ * atp_rcv_next() - the next packet
+ * @rcv: from atp_rcv_begin()
+ * @pkt: (out) what it says
+ * @reason: (out) why it is nonsense, or ATP_OK
+ *
+ * Return: false at the end.
+ */
+bool atp_rcv_next(struct atp_rcv *rcv, struct atp_pkt *pkt,
+		  enum atp_drop *reason)
+{
+	const void *data;
+	u32 len;
+
+	/* whoever took it has looked at the first, and where all are */
+	*reason = ATP_OK;
+	if (!rcv->next) {
+		*pkt = *atp_skb_pkt(rcv->skb);
+		rcv->next = skb_shinfo(rcv->skb)->gso_size ?: rcv->skb->len;
+		return true;
+	}
+	data = atp_rcv_data(rcv, &len);
+	if (!data)
+		return false;
+	*reason = atp_pkt_parse(pkt, data, len);
+	/* none are merged that have not the same marks */
+	pkt->ce = atp_skb_pkt(rcv->skb)->ce;
+	return true;
+}
+
+/**
+ * atp_rcv_end() - free what was looked at
+ * @skb: buffer
+ * @good: a packet in it was of use
+ */
+void atp_rcv_end(struct sk_buff *skb, bool good)
+{
+	if (good)
+		consume_skb(skb);
+	else
+		kfree_skb(skb);
+}
+
+/**
+ * atp_rcv_one() - look at a buffer with one packet
+ * @skb: ATP packet from skb->data on
+ *
+ * Return: what is nonsense in it, or ATP_OK: atp_skb_pkt() is the packet.
+ */
+enum atp_drop atp_rcv_one(struct sk_buff *skb)
+{
+	struct atp_pkt pkt = {};
+	enum atp_drop reason;
+	struct atp_rcv rcv;
+	const void *data;
+	u32 len;
+
+	/* somebody called it a tunnel's, so that UDP left it as it was */
+	if (skb_is_gso(skb))
+		return ATP_DROP_LENGTH;
+	atp_rcv_begin(&rcv, skb);
+	data = atp_rcv_data(&rcv, &len);
+	if (!data) {
+		if (skb_linearize(skb))
+			return ATP_DROP_NOMEM;
+		data = skb->data;
+	}
+	reason = atp_pkt_parse(&pkt, data, skb->len);
+	*atp_skb_pkt(skb) = pkt;
+	return reason;
+}
+
+#ifdef CONFIG_NETFILTER
+/* Are these fragments of one job that go one way, each in one piece?  Then @pkt
+ * is the first; the others have not been looked at.
+ */
+static bool atp_burst_plain(const struct sk_buff *skb, struct atp_pkt *pkt)
+{
+	const struct atp_hdr *first, *hdr;
+	struct atp_rcv rcv;
+	u32 len;
+
+	atp_rcv_begin(&rcv, skb);
+	first = atp_rcv_data(&rcv, &len);
+	if (!first || atp_pkt_parse(pkt, first, len) ||
+	    pkt->type != ATP_TYPE_DATA)
+		return false;
+	while ((hdr = atp_rcv_data(&rcv, &len)))
+		if (len < ATP_HDR_LEN || hdr->type != first->type ||
+		    hdr->jobID != first->jobID ||
+		    (hdr->flags ^ first->flags) & htons(ATP_F_ACK))
+			return false;
+	return !len;
+}
+
+/* IPsec looks at each packet, where it has anything to say. */
+static bool atp_no_policy(struct net *net, struct sk_buff *skb)
+{
+#ifdef CONFIG_XFRM
+	return __xfrm_check_nopolicy(net, skb, XFRM_POLICY_IN);
+#else
+	return true;
+#endif
+}
+
+/* Who tracks connections keeps a new one when its first packet goes on. */
+static bool atp_no_new_flow(const struct sk_buff *skb)
+{
+	enum ip_conntrack_info info;
+	const struct nf_conn *ct = nf_ct_get(skb, &info);
+
+	return !ct || nf_ct_is_confirmed(ct);
+}
+
+/* A burst from our port to ours, with nobody to look at it any more? */
+static bool atp_burst_ours(struct net *net, struct sk_buff *skb, u32 ip_len)
+{
+	const struct udphdr *uh;
+
+	if (skb_shinfo(skb)->gso_type != SKB_GSO_UDP_L4 ||
+	    skb_network_offset(skb) ||
+	    skb_headlen(skb) < ip_len + sizeof(*uh))
+		return false;
+	uh = (const struct udphdr *)(skb->data + ip_len);
+	return uh->source == htons(ATP_PORT) && uh->dest == htons(ATP_PORT) &&
+	       ntohs(uh->len) == skb->len - ip_len && uh->check &&
+	       skb_csum_unnecessary(skb) && atp_no_new_flow(skb) &&
+	       atp_no_policy(net, skb);
+}
+
+/* One event per packet, for who listens */
+static void atp_burst_trace(struct net *net, const struct sk_buff *skb)
+{
+	enum atp_drop reason;
+	struct atp_rcv rcv;
+	struct atp_pkt pkt;
+
+	if (!trace_atp_receive_enabled())
+		return;
+	atp_rcv_begin(&rcv, skb);
+	while (atp_rcv_next(&rcv, &pkt, &reason))
+		if (!reason)
+			trace_atp_receive(net, &pkt);
+}
+
+/* What is taken is UDP's no less, and is in its statistics. */
+static void atp_burst_count(struct net *net, struct atp_job *job,
+			    const struct sk_buff *skb)
+{
+	u32 n = atp_skb_packets(skb);
+
+	atp_count(net, job, ATP_MIB_IN_PACKETS, n);
+	atp_count(net, job, ATP_MIB_IN_BURSTS, 1);
+	if (skb->protocol == htons(ETH_P_IP))
+		SNMP_ADD_STATS(net->mib.udp_statistics, UDP_MIB_INDATAGRAMS, n);
+#if IS_ENABLED(CONFIG_IPV6)
+	else
+		SNMP_ADD_STATS(net->mib.udp_stats_in6, UDP_MIB_INDATAGRAMS, n);
+#endif
+}
+
+/* Give it to whoever it is for.  Return: false if it is left alone. */
+static bool atp_burst_take(struct net *net, struct sk_buff *skb, u32 headers)
+{
+	struct in6_addr src, dst;
+	struct atp_pkt pkt = {};
+	struct atp_job *job;
+	u32 ranks;
+	bool ce;
+
+	__skb_pull(skb, headers);
+	if (!atp_burst_plain(skb, &pkt))
+		goto leave;
+	atp_addresses(skb, &src, &dst, &ce);
+	job = atp_job_find(atp_pernet(net), pkt.job);
+	if (!job || atp_way(job, &pkt, &src, &dst, &ranks))
+		goto leave;
+
+	pkt.ce = ce;
+	*atp_skb_pkt(skb) = pkt;
+	skb_set_transport_header(skb, -(int)sizeof(struct udphdr));
+	skb_dst_drop(skb);
+	nf_reset_ct(skb);
+	atp_burst_count(net, job, skb);
+	atp_burst_trace(net, skb);
+	atp_deliver(job, skb, ranks);
+	return true;
+leave:
+	__skb_push(skb, headers);
+	return false;
+}
+
+/* Length of the IP header, or 0 if there is more than that before UDP's, or
+ * something else behind it.
+ */
+static u32 atp_burst_ip_len(const struct sk_buff *skb)
+{
+	if (skb->protocol == htons(ETH_P_IPV6))
+		return ipv6_hdr(skb)->nexthdr == IPPROTO_UDP ?
+		       sizeof(struct ipv6hdr) : 0;
+	if (ip_hdr(skb)->protocol != IPPROTO_UDP)
+		return 0;
+	return ip_hdrlen(skb) == sizeof(struct iphdr) ? ip_hdrlen(skb) : 0;
+}
+
+/* Context: softirq under RCU. */
+static unsigned int atp_burst_hook(void *priv, struct sk_buff *skb,
+				   const struct nf_hook_state *state)
+{
+	u32 ip_len;
+
+	if (!skb_is_gso(skb))
+		return NF_ACCEPT;
+	ip_len = atp_burst_ip_len(skb);
+	if (!ip_len || !atp_burst_ours(state->net, skb, ip_len) ||
+	    !atp_burst_take(state->net, skb, ip_len + sizeof(struct udphdr)))
+		return NF_ACCEPT;
+	return NF_STOLEN;
+}
+
+static const struct nf_hook_ops atp_burst_ops[] = {
+	{
+		.hook		= atp_burst_hook,
+		.pf		= NFPROTO_IPV4,
+		.hooknum	= NF_INET_LOCAL_IN,
+		.priority	= NF_IP_PRI_LAST,
+	},
+	{
+		.hook		= atp_burst_hook,
+		.pf		= NFPROTO_IPV6,
+		.hooknum	= NF_INET_LOCAL_IN,
+		.priority	= NF_IP6_PRI_LAST,
+	},
+};
+
+/* Context: atp_net.lock held; there is no job yet. */
+int atp_rcv_open(struct net *net)
+	__must_hold(&atp_pernet(net)->lock)
+{
+	lockdep_assert_held(&atp_pernet(net)->lock);
+
+	return nf_register_net_hooks(net, atp_burst_ops,
+				     ARRAY_SIZE(atp_burst_ops));
+}
+
+/* A burst may be on its way still, until a grace period is over.
+ *
+ * Context: atp_net.lock held; no job is left.
+ */
+void atp_rcv_close(struct net *net)
+	__must_hold(&atp_pernet(net)->lock)
+{
+	lockdep_assert_held(&atp_pernet(net)->lock);
+
+	nf_unregister_net_hooks(net, atp_burst_ops, ARRAY_SIZE(atp_burst_ops));
+}
+#else
+int atp_rcv_open(struct net *net)
+{
+	return 0;
+}
+
+void atp_rcv_close(struct net *net)
+{
+}
+#endif /* CONFIG_NETFILTER */
