@@ -49,6 +49,15 @@ def unpack(layout, data):
     return dict(zip((name for name, _ in layout), values))
 
 
+def packets(payload):
+    """Those in it: the kernel may have had a burst in one piece."""
+    while payload:
+        size = 36 + (32 if payload[1] != DATA else
+                     (unpack(HEADER, payload)["elements"] + 1) // 2 * 8)
+        yield payload[:size]
+        payload = payload[size:]
+
+
 def read(payload):
     """Every field of an ATP packet, its lanes and what pads them."""
     fields = unpack(HEADER, payload)

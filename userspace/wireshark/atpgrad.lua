@@ -388,12 +388,26 @@ local function explain(tree, pinfo, h)
 		" seq " .. h.sequenceNumber
 end
 
-function atpgrad.dissector(tvb, pinfo, parent)
+-- Of the first packet: there are several where the kernel had a burst in one
+-- piece, on its way to a device or merged by GRO.
+local function first_length(tvb)
+	local len, whole = HEADER, tvb:reported_len()
+
+	if tvb:len() < HEADER or tvb(1, 1):uint() ~= DATA then
+		return whole
+	end
+	len = len + payload_length(tvb(32, 2):uint())
+	if whole - len < HEADER or tvb:len() <= len or
+	   tvb(len, 1):uint() ~= VERSION then
+		return whole
+	end
+	return len
+end
+
+local function add_packet(tvb, pinfo, parent, check)
 	local tree = parent:add(atpgrad, tvb())
-	local check = checksum(tvb)
 	local reason, h
 
-	pinfo.cols.protocol = "ATPGRAD"
 	if check == "absent" then
 		mark(tree, "checksum")
 	elseif check == "bad" then
@@ -401,7 +415,7 @@ function atpgrad.dissector(tvb, pinfo, parent)
 	end
 	if tvb:len() < HEADER then
 		mark(tree, "short")
-		return tvb:len()
+		return
 	end
 	h = add_header(tree, tvb)
 	reason = refuse(h, tvb:reported_len())
@@ -415,6 +429,27 @@ function atpgrad.dissector(tvb, pinfo, parent)
 		add_lanes(tree, tvb, h)
 	elseif tvb:len() >= HEADER + CONTROL then
 		add_control(tree, tvb, h)
+	end
+end
+
+function atpgrad.dissector(tvb, pinfo, parent)
+	local len, number, rest = first_length(tvb), 1, tvb
+	local check
+
+	pinfo.cols.protocol = "ATPGRAD"
+	-- that of a burst is not there yet, or no more
+	if len == tvb:reported_len() then
+		check = checksum(tvb)
+	end
+	while len < rest:reported_len() do
+		add_packet(rest(0, len):tvb(), pinfo, parent, check)
+		rest = rest(len):tvb()
+		len = first_length(rest)
+		number = number + 1
+	end
+	add_packet(rest, pinfo, parent, check)
+	if number > 1 then
+		pinfo.cols.info:prepend(number .. " packets, the last: ")
 	end
 	return tvb:len()
 end
