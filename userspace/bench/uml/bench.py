@@ -10,6 +10,7 @@ of NUMBER tensors of so many BYTES, one after the other.  Systems take turns in
 every round.
 """
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -27,17 +28,17 @@ from systems import rack  # noqa: E402
 
 LEAD = 0.1          # seconds for all members to hear of the start
 MTUS = {1400: 1500, 3072: 3200}
-FASTER = ("tx", "sg", "tso", "gso")
+OFFLOADS = ("tx", "sg", "tso", "gso")
 # of samples, of rows: throughput; CPU time of all, of kernel and programs
-# alone, of the switch's program
+# alone, of the switch's ports
 COLUMNS = {"Bps": "Bps", "cpu": "cpu_s_per_GB", "own": "own_s_per_GB",
            "switch": "switch_s_per_GB"}
-BPF_STATS = "/proc/sys/kernel/bpf_stats_enabled"
+TICK = os.sysconf("SC_CLK_TCK")
 
 
 class AtpPs(systems.AtpPs):
     fragment = 0    # bytes, set before it starts
-    offload = True
+    without = ()    # of the offloads
 
     def launch(self):
         # a loaded machine is not a dead host
@@ -50,16 +51,16 @@ class AtpSwitch(AtpPs):
     name = "ATP, switch"
     first_job = 200
     switch = True
-    offload = False     # a port with XDP has none
+    without = ("tx", "tso")     # its ports want checksums
 
 
 class GlooRing(systems.GlooRing):
-    offload = True
+    without = ()
 
 
 class GlooRingPlain(GlooRing):
     name = "Gloo, ring, no GSO"
-    offload = False
+    without = OFFLOADS
 
 
 SYSTEMS = (AtpSwitch, AtpPs, GlooRing, GlooRingPlain)
@@ -81,11 +82,33 @@ class Clock:
         return tuple(map(float, line.split()))
 
 
-def program_seconds():
-    """In the switch's programs so far, which have no JIT here."""
-    shown = subprocess.run(["bpftool", "--json", "prog", "show"], check=True,
-                           stdout=subprocess.PIPE)
-    return sum(p.get("run_time_ns", 0) for p in json.loads(shown.stdout)) / 1e9
+def ports_seconds(hosts):
+    """What the switch's ports have taken so far: their threads poll them, run the
+    program, which has no JIT here, and put frames into the hosts' devices."""
+    ticks = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="ascii",
+                      errors="replace") as f:
+                name, _, rest = f.read().partition("(")[2].rpartition(")")
+        except OSError:     # it has ended
+            continue
+        # napi/DEVICE-NUMBER
+        if name.startswith("napi/") and name[5:].rpartition("-")[0] in hosts:
+            fields = rest.split()
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / TICK
+
+
+def threads(hosts, on):
+    """Do threads of their own poll the devices?  At both ends of each cable: one
+    that is polled elsewhere is polled by whoever has sent to it."""
+    for where, devices in (("switch", hosts), *((h, ["eth0"]) for h in hosts)):
+        # which mounts a /sys of that namespace
+        subprocess.run(
+            ["ip", "netns", "exec", f"atp-{where}", "sh", "-c",
+             "for dev; do echo $0 >/sys/class/net/$dev/threaded || exit; done",
+             str(int(on)), *devices], check=True)
 
 
 class Bench:
@@ -100,12 +123,12 @@ class Bench:
         self.seed += 1
         system.ask(f"fill {self.size} {self.number} {self.seed}", "ready")
         rack_links.quiet()
-        program = program_seconds()
+        ports = ports_seconds(rack_links.hosts)
         before = self.clock.read()
         begin = time.monotonic_ns() + int(LEAD * 1e9)
         ends = system.ask(f"go {begin}", "done")
         after = self.clock.read()
-        program = program_seconds() - program
+        ports = ports_seconds(rack_links.hosts) - ports
         rack_links.quiet()
         system.ask("check", "right")
         done = self.number * self.size
@@ -115,15 +138,16 @@ class Bench:
         share = min(1, (own + machine) * speed / 1e9)
         return {
             "Bps": speed, "cpu": own + machine, "own": own,
-            "switch": program / done * 1e9 * share,
+            "switch": ports / done * 1e9 * share,
         }
 
     def turn(self, rack_links, payload, system):
         rack("switch_on" if system.switch else "switch_off")
-        state = "on" if system.offload else "off"
+        threads(rack_links.hosts, system.switch)
         for host in rack_links.hosts:
-            links.features(host, "eth0",
-                           *(word for f in FASTER for word in (f, state)))
+            links.features(host, "eth0", *(
+                word for name in OFFLOADS for word in
+                (name, "off" if name in system.without else "on")))
         sample = self.measure(rack_links, system)
         key = system.workers, payload, system.name
         self.samples.setdefault(key, []).append(sample)
@@ -184,8 +208,6 @@ def main():
     programs, output, workers, size, number, rounds = sys.argv[1:]
     bench = Bench(programs, list(map(int, workers.split(","))), int(size),
                   int(number), int(rounds))
-    with open(BPF_STATS, "w", encoding="ascii") as f:
-        f.write("1")
     bench.run()
     with open(output, "w", encoding="ascii") as f:
         json.dump(bench.rows(), f, indent=1)
