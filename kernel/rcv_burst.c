@@ -8,8 +8,9 @@
  * is taken before UDP sees it, where netfilter hands over what is for this host
  * and behind all rules.  It is taken if it is plain: fragments of one job that
  * go one way, for somebody here, from whom they may come.  All else goes on to
- * UDP and comes back packet by packet (udp.c): what is refused is refused
- * there.
+ * UDP, which cuts it (udp_unexpected_gso(); for such sockets since 6.9, and in
+ * the stable kernels before), and comes back packet by packet (udp.c): what is
+ * refused is refused there.
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -48,13 +49,29 @@ static const void *atp_rcv_base(const struct atp_rcv *rcv)
 /* On to the next head or page.  Return: false if there is none. */
 static bool atp_rcv_advance(struct atp_rcv *rcv)
 {
-	rcv->start += atp_rcv_size(rcv);
-	if (++rcv->frag < skb_shinfo(rcv->part)->nr_frags)
+	const struct sk_buff *next;
+
+	if (rcv->frag + 1 < skb_shinfo(rcv->part)->nr_frags) {
+		rcv->start += atp_rcv_size(rcv);
+		rcv->frag++;
 		return true;
-	rcv->part = rcv->part == rcv->skb ? skb_shinfo(rcv->skb)->frag_list :
-					    rcv->part->next;
+	}
+	next = rcv->part == rcv->skb ? skb_shinfo(rcv->skb)->frag_list :
+				       rcv->part->next;
+	if (!next)
+		return false;
+	rcv->start += atp_rcv_size(rcv);
+	rcv->part = next;
 	rcv->frag = -1;
-	return rcv->part;
+	return true;
+}
+
+/* Length of the packet that begins at this offset, 0 at the end */
+static u32 atp_rcv_len(const struct atp_rcv *rcv, u32 off)
+{
+	u32 left = rcv->skb->len - off;
+
+	return min_t(u32, skb_shinfo(rcv->skb)->gso_size ?: left, left);
 }
 
 /**
@@ -72,11 +89,10 @@ void atp_rcv_begin(struct atp_rcv *rcv, const struct sk_buff *skb)
  */
 static const void *atp_rcv_data(struct atp_rcv *rcv, u32 *len)
 {
-	u32 left = rcv->skb->len - rcv->next;
 	u32 off = rcv->next;
 	const void *base;
 
-	*len = min_t(u32, skb_shinfo(rcv->skb)->gso_size ?: left, left);
+	*len = atp_rcv_len(rcv, off);
 	rcv->next += *len;
 	if (!*len)
 		return NULL;
@@ -107,12 +123,14 @@ bool atp_rcv_next(struct atp_rcv *rcv, struct atp_pkt *pkt,
 	*reason = ATP_OK;
 	if (!rcv->next) {
 		*pkt = *atp_skb_pkt(rcv->skb);
-		rcv->next = skb_shinfo(rcv->skb)->gso_size ?: rcv->skb->len;
+		rcv->next = atp_rcv_len(rcv, 0);
 		return true;
 	}
 	data = atp_rcv_data(rcv, &len);
-	if (!data)
+	if (!data) {
+		WARN_ON_ONCE(len);
 		return false;
+	}
 	*reason = atp_pkt_parse(pkt, data, len);
 	/* none are merged that have not the same marks */
 	pkt->ce = atp_skb_pkt(rcv->skb)->ce;
@@ -151,7 +169,8 @@ enum atp_drop atp_rcv_one(struct sk_buff *skb)
 		return ATP_DROP_LENGTH;
 	atp_rcv_begin(&rcv, skb);
 	data = atp_rcv_data(&rcv, &len);
-	if (!data) {
+	/* what user space has lent may change while it is added */
+	if (!data || skb_has_shared_frag(skb)) {
 		if (skb_linearize(skb))
 			return ATP_DROP_NOMEM;
 		data = skb->data;
@@ -162,25 +181,40 @@ enum atp_drop atp_rcv_one(struct sk_buff *skb)
 }
 
 #ifdef CONFIG_NETFILTER
-/* Are these fragments of one job that go one way, each in one piece?  Then @pkt
- * is the first; the others have not been looked at.
- */
-static bool atp_burst_plain(const struct sk_buff *skb, struct atp_pkt *pkt)
+/* Begins it with a fragment?  Then that is @pkt. */
+static bool atp_burst_first(const struct sk_buff *skb, struct atp_pkt *pkt)
 {
-	const struct atp_hdr *first, *hdr;
 	struct atp_rcv rcv;
+	const void *data;
 	u32 len;
 
 	atp_rcv_begin(&rcv, skb);
-	first = atp_rcv_data(&rcv, &len);
-	if (!first || atp_pkt_parse(pkt, first, len) ||
-	    pkt->type != ATP_TYPE_DATA)
-		return false;
-	while ((hdr = atp_rcv_data(&rcv, &len)))
-		if (len < ATP_HDR_LEN || hdr->type != first->type ||
-		    hdr->jobID != first->jobID ||
-		    (hdr->flags ^ first->flags) & htons(ATP_F_ACK))
+	data = atp_rcv_data(&rcv, &len);
+	return data && !atp_pkt_parse(pkt, data, len) &&
+	       pkt->type == ATP_TYPE_DATA;
+}
+
+/* Are all packets fragments of one job that go one way, each in one piece?
+ * Nothing else of them is looked at yet.
+ */
+static bool atp_burst_plain(const struct sk_buff *skb,
+			    const struct atp_pkt *first)
+{
+	struct atp_hdr hdr;
+	struct atp_rcv rcv;
+	const void *data;
+	u32 len;
+
+	atp_rcv_begin(&rcv, skb);
+	while ((data = atp_rcv_data(&rcv, &len))) {
+		if (len < ATP_HDR_LEN)
 			return false;
+		memcpy(&hdr, data, sizeof(hdr));
+		if (hdr.type != first->type ||
+		    ntohl(hdr.jobID) != first->job ||
+		    (ntohs(hdr.flags) ^ first->flags) & ATP_F_ACK)
+			return false;
+	}
 	return !len;
 }
 
@@ -203,19 +237,31 @@ static bool atp_no_new_flow(const struct sk_buff *skb)
 	return !ct || nf_ct_is_confirmed(ct);
 }
 
-/* A burst from our port to ours, with nobody to look at it any more? */
+/* Would UDP look for a socket, and find ours?  It does not find it for what has
+ * come to a device of a VRF, and does not look where somebody has named one.
+ */
+static bool atp_burst_our_socket(const struct sk_buff *skb)
+{
+	return !skb->sk && !netif_is_l3_master(skb->dev);
+}
+
+/* A burst from our port to ours, with nobody to look at it any more?  Those of
+ * GRO and those of a sender here have their checksum to be completed.
+ */
 static bool atp_burst_ours(struct net *net, struct sk_buff *skb, u32 ip_len)
 {
 	const struct udphdr *uh;
 
 	if (skb_shinfo(skb)->gso_type != SKB_GSO_UDP_L4 ||
-	    skb_network_offset(skb) ||
-	    skb_headlen(skb) < ip_len + sizeof(*uh))
+	    skb_has_shared_frag(skb) || skb_network_offset(skb) ||
+	    skb_headlen(skb) < ip_len + sizeof(*uh) ||
+	    skb->ip_summed != CHECKSUM_PARTIAL ||
+	    skb_checksum_start_offset(skb) != ip_len)
 		return false;
 	uh = (const struct udphdr *)(skb->data + ip_len);
 	return uh->source == htons(ATP_PORT) && uh->dest == htons(ATP_PORT) &&
-	       ntohs(uh->len) == skb->len - ip_len && uh->check &&
-	       skb_csum_unnecessary(skb) && atp_no_new_flow(skb) &&
+	       ntohs(uh->len) == skb->len - ip_len &&
+	       atp_burst_our_socket(skb) && atp_no_new_flow(skb) &&
 	       atp_no_policy(net, skb);
 }
 
@@ -250,7 +296,9 @@ static void atp_burst_count(struct net *net, struct atp_job *job,
 #endif
 }
 
-/* Give it to whoever it is for.  Return: false if it is left alone. */
+/* Give it to whoever it is for.  Return: false if it is left alone.  Context:
+ * softirq under RCU.
+ */
 static bool atp_burst_take(struct net *net, struct sk_buff *skb, u32 headers)
 {
 	struct in6_addr src, dst;
@@ -260,11 +308,12 @@ static bool atp_burst_take(struct net *net, struct sk_buff *skb, u32 headers)
 	bool ce;
 
 	__skb_pull(skb, headers);
-	if (!atp_burst_plain(skb, &pkt))
+	if (!atp_burst_first(skb, &pkt))
 		goto leave;
 	atp_addresses(skb, &src, &dst, &ce);
 	job = atp_job_find(atp_pernet(net), pkt.job);
-	if (!job || atp_way(job, &pkt, &src, &dst, &ranks))
+	if (!job || atp_way(job, &pkt, &src, &dst, &ranks) || !ranks ||
+	    !atp_burst_plain(skb, &pkt))
 		goto leave;
 
 	pkt.ce = ce;
@@ -294,21 +343,29 @@ static u32 atp_burst_ip_len(const struct sk_buff *skb)
 	return ip_hdrlen(skb) == sizeof(struct iphdr) ? ip_hdrlen(skb) : 0;
 }
 
-/* Context: softirq under RCU. */
+/* Context: under RCU; softirq, or a process that has had a look at the burst
+ * (NFQUEUE).
+ */
 static unsigned int atp_burst_hook(void *priv, struct sk_buff *skb,
 				   const struct nf_hook_state *state)
 {
+	bool taken;
 	u32 ip_len;
 
 	if (!skb_is_gso(skb))
 		return NF_ACCEPT;
 	ip_len = atp_burst_ip_len(skb);
-	if (!ip_len || !atp_burst_ours(state->net, skb, ip_len) ||
-	    !atp_burst_take(state->net, skb, ip_len + sizeof(struct udphdr)))
+	if (!ip_len || !atp_burst_ours(state->net, skb, ip_len))
 		return NF_ACCEPT;
-	return NF_STOLEN;
+	local_bh_disable();
+	taken = atp_burst_take(state->net, skb, ip_len + sizeof(struct udphdr));
+	local_bh_enable();
+	return taken ? NF_STOLEN : NF_ACCEPT;
 }
 
+/* Behind all rules; who tracks connections has the same number, and whichever
+ * comes later is asked first (atp_no_new_flow()).
+ */
 static const struct nf_hook_ops atp_burst_ops[] = {
 	{
 		.hook		= atp_burst_hook,

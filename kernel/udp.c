@@ -14,6 +14,8 @@ void atp_drop_packets(struct net *net, struct atp_job *job, u32 packets,
 		      enum atp_drop reason)
 {
 	atp_count(net, job, atp_mib_drop(reason), packets);
+	if (!trace_atp_drop_enabled())
+		return;
 	while (packets--)
 		trace_atp_drop(net, job ? job->params.job : 0, reason);
 }
@@ -153,11 +155,11 @@ static int atp_udp_rcv(struct sock *usk, struct sk_buff *skb)
 	u32 ranks;
 	bool ce;
 
-	atp_count(net, NULL, ATP_MIB_IN_PACKETS, 1);
+	__skb_pull(skb, sizeof(struct udphdr));
+	atp_count(net, NULL, ATP_MIB_IN_PACKETS, atp_skb_packets(skb));
 	reason = atp_check_below(skb);
 	if (!reason) {
 		atp_addresses(skb, &src, &dst, &ce);
-		__skb_pull(skb, sizeof(struct udphdr));
 		reason = atp_rcv_one(skb);
 	}
 	if (reason) {

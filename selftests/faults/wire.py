@@ -10,7 +10,9 @@ import sys
 sys.path.insert(
     0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib")
 )
-from atptest import ACK, DATA, PORT, internet_sum, wait_for  # noqa: E402
+from atptest import (  # noqa: E402
+    ACK, DATA, PORT, internet_sum, run, wait_for,
+)
 from rack import inside  # noqa: E402
 
 ETH_P_ALL = 3
@@ -66,6 +68,9 @@ class Port:
     def __init__(self, host, dev):
         self.host, self.dev = host, dev
         self.ways = set()
+        # GRO makes one of several frames before anybody sees them
+        run("ip", "-n", f"atp-{host}", "link", "set", dev,
+            "gro_max_size", "1")
         with inside(host):
             self.sock = socket.socket(
                 socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL)

@@ -76,7 +76,7 @@ check "peers: a result longer than its fragment" plant peers \
 check "packet: what was found is a vector" to_vector packet
 check "peers: what was found is a vector" to_vector peers
 check "engine: a sum that does not fit goes unseen" plant engine \
-	kernel/engine/ps.c 's/if (likely(!(wrapped >> 31)))/if (wrapped || 1)/'
+	kernel/engine/lanes.c 's/if (likely(fits))/if (fits || 1)/'
 check "switch: any UDP port is good" plant switch \
 	userspace/switch/atp_switch.bpf.c 's/p->sport != ATP_PORT/0/'
 check "args: more workers than there is room for" plant args \
