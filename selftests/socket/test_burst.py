@@ -1,15 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 """Bursts that come in as one buffer: plain ones are taken whole, all others are
-cut by UDP, and each packet is counted as if it had come alone.
-
-Two namespaces are joined by a cable.  "Here" is the module's, the other one has
-no job: there this script owns port 4797 and plays a worker, the PS, or a
-stranger.
-"""
-import collections
-import concurrent.futures
-import contextlib
+cut by UDP, and each packet is counted as if it had come alone."""
 import os
 import socket
 import struct
@@ -18,348 +10,19 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../lib"))
 from atptest import (  # noqa: E402
-    ACK, CLONE_NEWNET, DATA, JOINED, J_FRAGMENT, J_TIMEOUT, LAST, LIMIT,
-    PING, PONG, PORT, T_JOIN, WELCOME, Info, Netlink, attr, control, data, join,
-    libc, main, new_net, pulled, pushed, run, same, sock, start_join, sum_works,
-    test, wait_for,
+    ACK, J_TIMEOUT, PING, PONG, PORT, Info, Netlink, attr, data, join, main,
+    new_net, run, same, sum_works, test, wait_for,
+)
+from burst import (  # noqa: E402
+    FAR, JOB, NEAR, PS, STRANGER, Hand, PsHere, PsThere, address,
+)
+from netfilter import (  # noqa: E402
+    ACCEPT, DEL_TABLE, DROP, INVALID, KNOWN, Verdicts, be, bytes_are,
+    filter_input, rules, state_is, verdict,
 )
 
-JOB, OTHER, UNKNOWN = 7, 8, 9
-NONCE, EPOCH = 4711, 77
-SOL_UDP, UDP_SEGMENT = 17, 103
+OTHER, UNKNOWN = 8, 9
 ECT0, CE = 2, 3
-# The PS if it is here, a rank that is; the other end; somebody there who is
-# nobody
-PS, NEAR, FAR, STRANGER = 1, 2, 3, 9
-
-Packet = collections.namedtuple(
-    "Packet", "version kind flags job epoch seq bitmap bitmap1 fanin fanin1 "
-    "dtype tree index elements cap payload")
-
-
-def address(family, number):
-    return f"10.9.0.{number}" if family == 4 else f"fd09::{number}"
-
-
-@contextlib.contextmanager
-def inside(space):
-    """What is opened in this block belongs to that namespace."""
-    with open("/proc/self/ns/net", "rb") as here:
-        same(libc.setns(space, CLONE_NEWNET), 0, "setns")
-        try:
-            yield
-        finally:
-            same(libc.setns(here.fileno(), CLONE_NEWNET), 0, "setns")
-
-
-def by_another(call, *args):
-    """By a new thread: the kernel keeps a page for each, in which what it sends
-    is put behind what it has sent before.  In a new one there is room for all.
-    """
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        return pool.submit(call, *args).result()
-
-
-# Rules of the host: nf_tables' messages, attributes and registers
-NEW_TABLE, DEL_TABLE, NEW_CHAIN, NEW_RULE = (10 << 8 | n for n in (0, 2, 3, 6))
-LOCAL_IN, DROP, ACCEPT = 1, 0, 1
-INVALID, KNOWN = 1, 2 | 4
-
-
-def be(*values):
-    """Attributes 1, 2 and so on: numbers, text, or what is in a nest"""
-    found = b""
-    for n, v in enumerate(values, 1):
-        if isinstance(v, int):
-            v = struct.pack("!i", v)
-        elif isinstance(v, str):
-            v = v.encode() + b"\0"
-        elif isinstance(v, tuple):
-            n, v = n | 0x8000, be(*v)
-        if v is not None:
-            found += attr(n, v)
-    return found
-
-
-def bytes_are(base, at, value):
-    """Of the network header (1) or of the one behind it (2)"""
-    return (("payload", (1, base, at, len(value))),
-            ("cmp", (1, 0, (value,))))
-
-
-def state_is(bits):
-    return (("ct", (1, 0)),
-            ("bitwise", (1, 1, 4, (struct.pack("I", bits),), (bytes(4),))),
-            ("cmp", (1, 1, (bytes(4),))))
-
-
-def verdict(code):
-    return (("immediate", (0, (None, (code,)))),)
-
-
-def rules(*changes):
-    """One batch of (message, attributes) for IPv4"""
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12) as s:
-        s.bind((0, 0))
-        packet = b""
-        for n, (kind, body) in enumerate(
-                ((16, b""), *changes, (17, b"")), 1):
-            family, subsystem = (0, 10) if kind in (16, 17) else (2, 0)
-            # create, append; it is only the last that is answered
-            flags = 0xc01 | (4 if n == len(changes) + 1 else 0)
-            body = struct.pack("!BBH", family, 0, subsystem) + body
-            packet += struct.pack("IHHII", 16 + len(body), kind, flags, n,
-                                  0) + body
-        s.send(packet)
-        answer = s.recv(65536)
-        same(struct.unpack_from("i", answer, 16)[0], 0, "rules")
-
-
-def filter_input(*expressions):
-    """A chain for what comes in; each rule is a tuple of expressions."""
-    rules((NEW_TABLE, be("t")),
-          (NEW_CHAIN, be("t", None, "c", (LOCAL_IN, 0), ACCEPT, None,
-                         "filter")),
-          *[(NEW_RULE, be("t", "c", None, b"".join(
-              attr(1 | 0x8000, be(*e)) for e in sum(rule, ()))))
-            for rule in expressions])
-
-
-def tracked(family, *ends):
-    """The line of a connection between addresses, as the one who began it"""
-    src, dst = (address(family, e) for e in ends)
-    with open("/proc/net/nf_conntrack", encoding="ascii") as f:
-        return "".join(line for line in f
-                       if 0 <= line.find(f"src={src} dst={dst} ") <
-                       line.rfind("src="))
-
-
-class Hand:
-    """Who is at the other end of the cable, played by this script"""
-    def __init__(self, cable, number, port=PORT):
-        family = socket.AF_INET if cable.family == 4 else socket.AF_INET6
-        self.family = cable.family
-        with inside(cable.far):
-            self.s = socket.socket(family, socket.SOCK_DGRAM)
-        self.s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
-        self.s.settimeout(LIMIT)
-        self.s.bind((address(self.family, number), port))
-        self.mark(ECT0)
-
-    def mark(self, tos):
-        if self.family == 4:
-            self.s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
-        else:
-            self.s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, tos)
-
-    def send(self, packet, to):
-        self.s.sendto(packet, (address(self.family, to), PORT))
-
-    def burst(self, packets, to, pieces=()):
-        """One buffer; pieces: where it goes on in another page"""
-        size = len(packets[0])
-        same({len(p) for p in packets[:-1]}, {size}, "lengths")
-        same(len(packets[-1]) <= size, True, "the last")
-        whole, start = b"".join(packets), 0
-        for end in (*pieces, len(whole)):
-            more = end < len(whole)
-            by_another(self.s.sendmsg, [whole[start:end]],
-                       [(SOL_UDP, UDP_SEGMENT, struct.pack("H", size))],
-                       socket.MSG_MORE if more else 0,
-                       (address(self.family, to), PORT))
-            start = end
-
-    def receive(self, *kinds):
-        """The next packet of these kinds"""
-        while True:
-            packet = self.s.recv(65536)
-            p = Packet(*struct.unpack("!BBHIIIIIBBBBIHH", packet[:36]),
-                       packet[36:])
-            if p.kind in kinds:
-                return p
-
-    def chunk(self, job, epoch, first, n, flags=0):
-        """Lanes of n fragments of a run, in whatever order they come"""
-        lanes = {}
-
-        def complete():
-            p = self.receive(DATA)
-            # who is impatient sends again, also of what was before
-            if ((p.job, p.epoch, p.flags & ACK) == (job, epoch, flags) and
-                    0 <= p.seq - first < n):
-                values = struct.unpack(f"<{p.elements}i",
-                                       p.payload[:4 * p.elements])
-                same(lanes.setdefault(p.seq - first, values), values)
-            return len(lanes) == n
-        wait_for(complete, "fragments")
-        return [x for k in range(n) for x in lanes[k]]
-
-
-class Cable:
-    """Two namespaces; the other end is self.far"""
-    def __init__(self, family, size, before=None):
-        """before: what is done here before there is a job"""
-        self.family, self.size = family, size
-        with contextlib.ExitStack() as stack:
-            new_net()
-            here = os.open("/proc/self/ns/net", os.O_RDONLY)
-            stack.callback(os.close, here)
-            new_net()
-            self.far = os.open("/proc/self/ns/net", os.O_RDONLY)
-            same(libc.setns(here, CLONE_NEWNET), 0, "setns")
-        run("ip", "link", "add", "near", "type", "veth", "peer", "name", "far",
-            "netns", f"/proc/{os.getpid()}/fd/{self.far}")
-        self.up("near", PS, NEAR)
-        with inside(self.far):
-            self.up("far", FAR, STRANGER)
-        if before:
-            before()
-        self.nl = Netlink()
-
-    def up(self, device, *numbers):
-        prefix, *more = ("24",) if self.family == 4 else ("64", "nodad")
-        for n in numbers:
-            run("ip", "address", "add", f"{address(self.family, n)}/{prefix}",
-                "dev", device, *more)
-        run("ip", "link", "set", device, "up")
-
-    def add(self, job, ps, *workers):
-        self.nl.add(job, address(self.family, ps),
-                    [address(self.family, w) for w in workers],
-                    # a machine that is slow is not dead
-                    attr(J_FRAGMENT, 4 * self.size) + attr(J_TIMEOUT, 600000))
-
-    def control(self, kind, job, **fields):
-        return control(kind, job, **{"fragment": 4 * self.size, "bitmap": 2,
-                                     "nonce": NONCE, **fields})
-
-    def cut(self, lanes, job=JOB, first=0, flags=0, **fields):
-        """A chunk in packets"""
-        parts = [lanes[k:k + self.size]
-                 for k in range(0, len(lanes), self.size)]
-        return [data(job, part, **{
-            "seq": first + k, "epoch": self.epoch(job), "bitmap": 2,
-            "flags": flags | (LAST if k + 1 == len(parts) else 0), **fields})
-            for k, part in enumerate(parts)]
-
-    def counted(self, job=None):
-        return {k.removeprefix("drop_"): v
-                for k, v in self.nl.counters(job).items()
-                if k.startswith(("in_", "drop_"))}
-
-    def comes(self, send, in_job=None, **expect):
-        """It is counted so in the namespace, and likewise in the job if nothing
-        else is said."""
-        then, job_then = self.counted(), self.counted(JOB)
-
-        def rise(now, then):
-            return {k: v - then[k] for k, v in now.items() if v != then[k]}
-        send()
-        wait_for(lambda: all(rise(self.counted(), then).get(k, 0) >= v
-                             for k, v in expect.items()), f"{expect}")
-        same(rise(self.counted(), then), expect, "in the namespace")
-        same(rise(self.counted(JOB), job_then),
-             expect if in_job is None else in_job, "in the job")
-
-
-class PsHere(Cable):
-    """PS and rank 0 here, rank 1 is played by this script."""
-    def __init__(self, family=4, size=62, before=None):
-        super().__init__(family, size, before)
-        self.hand = Hand(self, FAR)
-        self.epochs, self.socks = {}, {}
-        self.join(JOB)
-
-    def epoch(self, job):
-        return self.epochs.get(job, 0)
-
-    def join(self, job):
-        self.add(job, PS, NEAR, FAR)
-        s = self.socks[job] = sock()
-        start_join(s, job, 0)
-        self.hand.send(self.control(T_JOIN, job), PS)
-        self.epochs[job] = self.hand.receive(WELCOME).epoch
-        wait_for(lambda: Info(s).state == JOINED, "joined")
-        s.settimeout(LIMIT)
-
-    def far_lanes(self, n):
-        """Of rank 1: n fragments, of which the last is shorter"""
-        return [5 * k - 1000 for k in range(n * self.size - 51)]
-
-    def finish(self, lanes, job=JOB, first=0):
-        """Rank 0 adds what it has, and both get the sum."""
-        mine = [3 * k for k in range(len(lanes))]
-        want = [a + b for a, b in zip(mine, lanes)]
-        pushed(self.socks[job], *mine)
-        n = -(-len(lanes) // self.size)
-        same(self.hand.chunk(job, self.epoch(job), first, n, ACK), want,
-             "sum there")
-        same(pulled(self.socks[job], len(lanes)), want, "sum here")
-        same(Info(self.socks[job]).state, JOINED)
-
-    def works(self):
-        lanes = self.far_lanes(3)
-        first = Info(self.socks[JOB]).nxt
-        for packet in self.cut(lanes, first=first):
-            self.hand.send(packet, PS)
-        self.finish(lanes, first=first)
-
-
-class PsThere(Cable):
-    """Ranks here, the PS is played by this script; a rank that is not here is
-    nobody's.
-    """
-    def __init__(self, family=4, ranks=1):
-        super().__init__(family, 62)
-        self.hand = Hand(self, FAR)
-        self.add(JOB, FAR, NEAR, NEAR if ranks == 2 else STRANGER)
-        self.ranks, self.run, self.nonces = ranks, EPOCH, set()
-        self.socks, self.want = [], None
-
-    def epoch(self, _):
-        return self.run
-
-    def join(self):
-        """A new run"""
-        for s in self.socks:
-            s.close()
-        self.socks = [sock() for _ in range(self.ranks)]
-        self.run += 1
-        for rank, s in enumerate(self.socks):
-            start_join(s, JOB, rank)
-        for _ in self.socks:
-            while True:
-                p = self.hand.receive(T_JOIN)
-                nonce = struct.unpack("!I", p.payload[:4])[0]
-                # it is repeated until it is answered
-                if nonce not in self.nonces:
-                    break
-            self.nonces.add(nonce)
-            self.hand.send(self.control(WELCOME, JOB, nonce=nonce, ranks=3,
-                                        bitmap=p.bitmap, epoch=self.run), NEAR)
-        for s in self.socks:
-            wait_for(lambda s=s: Info(s).state == JOINED, "joined")
-            s.settimeout(LIMIT)
-
-    def push(self, n=10):
-        """A chunk of n fragments, the last is shorter; return: the answers.  In
-        a new run, for that begins with a window of ten: who has waited for
-        long sends less at once.
-        """
-        self.join()
-        lanes = [7 * k for k in range(n * self.size - 51)]
-        for s in self.socks:
-            pushed(s, *lanes)
-        same(self.hand.chunk(JOB, self.run, 0, n), lanes, "pushed")
-        for s in self.socks:
-            wait_for(lambda s=s: Info(s).nxt == n, "sent")
-        self.want = [-k for k in lanes]
-        return self.cut(self.want, flags=ACK)
-
-    def pull(self):
-        for s in self.socks:
-            same(pulled(s, len(self.want)), self.want, "result")
-            same(Info(s).state, JOINED)
 
 
 def to_the_ps(family=4, size=62, n=10):
@@ -674,6 +337,25 @@ def options():
 
 
 @test
+def by_a_device_of_a_vrf():
+    """The socket is of none, so UDP does not give it anything from there."""
+    run("modprobe", "vrf")
+    r = PsHere()
+    lanes = r.far_lanes(10)
+    before = r.counted()["in_packets"]
+    run("ip", "link", "add", "apart", "type", "vrf", "table", "10")
+    run("ip", "link", "set", "apart", "up")
+    run("ip", "link", "set", "near", "master", "apart")
+    r.hand.burst(r.cut(lanes), PS)
+    for packet in r.cut(lanes):
+        r.hand.send(packet, PS)
+    run("ip", "link", "set", "near", "nomaster")
+    same(r.counted()["in_packets"], before)
+    r.comes(lambda: r.hand.burst(r.cut(lanes), PS), in_packets=10, in_bursts=1)
+    r.finish(lanes)
+
+
+@test
 def rules_of_ipsec():
     """Each packet is looked at, and passes or does not."""
     r = PsHere()
@@ -708,6 +390,35 @@ def rules_of_the_host():
     rules((DEL_TABLE, be("t")))
     r.comes(lambda: r.hand.burst(burst, PS), in_packets=10, in_bursts=1)
     r.finish(lanes)
+
+
+@test
+def let_go_on_by_a_process():
+    """Then it is a process that takes the burst."""
+    run("modprobe", "-a", "nf_tables", "nft_queue", "nfnetlink_queue")
+    r = PsHere()
+    verdicts = Verdicts()
+    queue = (("queue", (struct.pack("!H", 0), struct.pack("!H", 1))),)
+    filter_input((bytes_are(1, 12, socket.inet_aton(address(4, FAR))), queue))
+    lanes = r.far_lanes(10)
+
+    def asked(first):
+        r.hand.burst(r.cut(lanes, first=first), PS)
+        verdicts.accept()
+    for first in range(0, 40, 10):
+        r.comes(lambda k=first: asked(k), in_packets=10, in_bursts=1)
+        r.finish(lanes, first=first)
+    rules((DEL_TABLE, be("t")))
+    r.works()
+
+
+def tracked(family, *ends):
+    """The line of a connection between addresses, as the one who began it"""
+    src, dst = (address(family, e) for e in ends)
+    with open("/proc/net/nf_conntrack", encoding="ascii") as f:
+        return "".join(line for line in f
+                       if 0 <= line.find(f"src={src} dst={dst} ") <
+                       line.rfind("src="))
 
 
 def track():
