@@ -83,8 +83,8 @@ class Clock:
 
 
 def ports_seconds(hosts):
-    """What the switch's ports have taken so far: their threads poll them, run the
-    program, which has no JIT here, and put frames into the hosts' devices."""
+    """What the switch's ports have taken so far: their threads poll them, run
+    the program, which has no JIT here, and give frames to the hosts' devices."""
     ticks = 0
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -101,8 +101,8 @@ def ports_seconds(hosts):
 
 
 def threads(hosts, on):
-    """Do threads of their own poll the devices?  At both ends of each cable: one
-    that is polled elsewhere is polled by whoever has sent to it."""
+    """Do threads of their own poll the devices?  At both ends of each cable:
+    else a host's device is polled by the thread that has sent to it."""
     for where, devices in (("switch", hosts), *((h, ["eth0"]) for h in hosts)):
         # which mounts a /sys of that namespace
         subprocess.run(

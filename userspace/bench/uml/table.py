@@ -13,7 +13,8 @@ HEAD = """
 User-mode Linux, links as fast as they are
   MB/s: median (least to most); CPU seconds per GB of the tensor, all: what the
   machine gave; own: what kernel and programs computed, without the switching
-  between them; JIT: the same if the switch's program had one (BPF_PROG_RUN)"""
+  between them; JIT: that of the hosts, and of the switch what its program takes
+  where there is a JIT (BPF_PROG_RUN)"""
 
 
 def switch_seconds(switch, workers, payload):
