@@ -16,14 +16,25 @@ struct atp_net *atp_pernet(const struct net *net)
 static int __net_init atp_net_init(struct net *net)
 {
 	struct atp_net *an = atp_pernet(net);
-	int i;
+	int err, i;
 
 	mutex_init(&an->lock);
 	for (i = 0; i < ATP_JOB_HASH; i++)
 		INIT_HLIST_HEAD(&an->jobs[i]);
 	an->salt = get_random_u32();
 	an->mib = alloc_percpu_gfp(struct atp_mib, GFP_KERNEL | __GFP_NOWARN);
-	return an->mib ? 0 : -ENOMEM;
+	if (!an->mib)
+		return -ENOMEM;
+	err = atp_rcv_open(net);
+	if (err)
+		free_percpu(an->mib);
+	return err;
+}
+
+/* A grace period later nobody is in a hook any more. */
+static void __net_exit atp_net_pre_exit(struct net *net)
+{
+	atp_rcv_close(net);
 }
 
 /* Worker sockets hold their namespace, so none is left here. */
@@ -36,10 +47,11 @@ static void __net_exit atp_net_exit(struct net *net)
 }
 
 static struct pernet_operations atp_net_ops = {
-	.init	= atp_net_init,
-	.exit	= atp_net_exit,
-	.id	= &atp_net_id,
-	.size	= sizeof(struct atp_net),
+	.init		= atp_net_init,
+	.pre_exit	= atp_net_pre_exit,
+	.exit		= atp_net_exit,
+	.id		= &atp_net_id,
+	.size		= sizeof(struct atp_net),
 };
 
 static int __init atp_init(void)

@@ -381,25 +381,18 @@ static const struct nf_hook_ops atp_burst_ops[] = {
 	},
 };
 
-/* Context: atp_net.lock held; there is no job yet. */
+/* As long as the namespace is there, with jobs or without: the first hook of
+ * all namespaces and the last change the kernel's text.
+ */
 int atp_rcv_open(struct net *net)
-	__must_hold(&atp_pernet(net)->lock)
 {
-	lockdep_assert_held(&atp_pernet(net)->lock);
-
 	return nf_register_net_hooks(net, atp_burst_ops,
 				     ARRAY_SIZE(atp_burst_ops));
 }
 
-/* A burst may be on its way still, until a grace period is over.
- *
- * Context: atp_net.lock held; no job is left.
- */
+/* A burst may be on its way still, until a grace period is over. */
 void atp_rcv_close(struct net *net)
-	__must_hold(&atp_pernet(net)->lock)
 {
-	lockdep_assert_held(&atp_pernet(net)->lock);
-
 	nf_unregister_net_hooks(net, atp_burst_ops, ARRAY_SIZE(atp_burst_ops));
 }
 #else

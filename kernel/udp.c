@@ -244,13 +244,6 @@ int atp_udp_open(struct net *net)
 		udp_tunnel_sock_release(sock4);
 		return err;
 	}
-	err = atp_rcv_open(net);
-	if (err) {
-		if (sock6)
-			udp_tunnel_sock_release(sock6);
-		udp_tunnel_sock_release(sock4);
-		return err;
-	}
 	WRITE_ONCE(an->sock4, sock4);
 	WRITE_ONCE(an->sock6, sock6);
 	return 0;
@@ -270,7 +263,6 @@ void atp_udp_close(struct net *net)
 
 	lockdep_assert_held(&an->lock);
 
-	atp_rcv_close(net);
 	WRITE_ONCE(an->sock4, NULL);
 	WRITE_ONCE(an->sock6, NULL);
 	if (sock6)
