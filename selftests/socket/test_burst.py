@@ -452,15 +452,15 @@ def connections_are_tracked():
 
 @test
 def first_of_a_connection():
-    """It goes on, for who tracks connections to know it; the next is taken."""
+    """Who tracks connections has begun later, and is asked before us."""
     r = PsHere(before=track)
     r.add(OTHER, PS, NEAR, STRANGER)
     hand = Hand(r, STRANGER)
     # no run goes on there
     burst = r.cut(r.far_lanes(10), OTHER)
-    for more in ({}, {"in_bursts": 1}):
-        r.comes(lambda: hand.burst(burst, PS), in_packets=10, epoch=10,
-                in_job={}, **more)
+    for _ in range(2):
+        r.comes(lambda: hand.burst(burst, PS), in_packets=10, in_bursts=1,
+                epoch=10, in_job={})
         same(tracked(4, STRANGER, PS).count("\n"), 1, "tracked")
     r.works()
 
