@@ -178,7 +178,15 @@ static void atp_ps_build_one(struct atp_job *job, const struct atp_ps_out *out,
 	ps->out_bytes += skb->truesize - truesize;
 }
 
-/* Data has the same content for all ranks of a host, which gets one copy. */
+/* Do all ranks of a host get it when one does?  Others name theirs. */
+static bool atp_ps_for_host(const struct atp_ps_out *out)
+{
+	return out->type == ATP_TYPE_DATA || out->type == ATP_TYPE_STATUS;
+}
+
+/* A host gets one copy of what is for all its ranks: each copy would reach each
+ * of them.
+ */
 static void atp_ps_build_out(struct atp_job *job, const struct atp_ps_out *out)
 	__must_hold(&job->ps->lock)
 {
@@ -194,7 +202,7 @@ static void atp_ps_build_out(struct atp_job *job, const struct atp_ps_out *out)
 	while (ranks) {
 		rank = __ffs(ranks);
 		atp_ps_build_one(job, out, rank, false);
-		if (out->type == ATP_TYPE_DATA)
+		if (atp_ps_for_host(out))
 			ranks &= ~job->alias[rank];
 		ranks &= ~BIT(rank);
 	}

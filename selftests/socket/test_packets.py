@@ -463,6 +463,34 @@ def old_status():
 
 
 @test
+def one_status_per_host():
+    """To those who are missed, as many as there are at an address."""
+    r = Rack(8)
+    pushed(r.socks[0], *range(10))
+    wait_for(lambda: u32(r.nl.job(JOB)[J_WAITING]) == 0xfe, "one is there")
+
+    def so_far():
+        counters = r.nl.counters(JOB)
+        return counters["out_packets"], counters["resends"]
+
+    # the rank asks, too
+    for _ in range(100):
+        out, asked = so_far()
+        udp(WORKER, data(JOB, list(range(10)), epoch=r.epoch, fanin=8,
+                         seq=Info(r.socks[0]).una, flags=LAST | RESEND))
+        wait_for(lambda n=asked: so_far()[1] > n, "asked")
+        r.settle()
+        after, n = so_far()
+        if n == asked + 1:
+            break
+    same(after - out, 1)
+    for s in r.socks[1:]:
+        pushed(s, *range(10))
+    for s in r.socks:
+        same(pulled(s, 10), [8 * k for k in range(10)])
+
+
+@test
 def answers_that_do_not_fit_the_fragment():
     """To a rank that waits: other type, other length, other fan-in"""
     r = Rack()
