@@ -10,10 +10,11 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../lib"))
-from atptest import (FAILED, JOIN, JOINED, J_MEMORY,  # noqa: E402
-                     J_SERVER, J_TIMEOUT, J_WINDOW, SOL_ATP, Info, Netlink,
-                     attr, join, main, new_net, proc_protocols, refused, same,
-                     sock, start_join, sum_works, test, u32, wait_for)
+from atptest import (FAILED, JOIN, JOINED, J_FRAGMENT,  # noqa: E402
+                     J_MEMORY, J_SERVER, J_TIMEOUT, J_WINDOW, SOL_ATP, Info,
+                     Netlink, attr, join, main, new_net, proc_protocols,
+                     refused, same, sock, start_join, sum_works, test, u32,
+                     wait_for)
 from cgroup import Group  # noqa: E402
 from kmod import load  # noqa: E402
 
@@ -171,6 +172,10 @@ def a_group_pays_for_what_its_processes_push_and_add():
     """Chunks and windows as memory of sockets; jobs, and nothing afterwards."""
     load()
     new_net()
+    # the machine's first memory per CPU is charged to nobody; others have it
+    for job in range(100, 132):
+        Netlink().add(job, workers=["127.0.0.2"] * 32,
+                      more=attr(J_WINDOW, 16) + attr(J_FRAGMENT, 248))
     group = Group("pays")
     up, down = os.pipe(), os.pipe()
     pid = os.fork()
