@@ -5,8 +5,6 @@ import os
 
 DEBUG = "/sys/kernel/debug"
 ATTRS = ("failslab", "fail_page_alloc")
-# where modules are, on x86-64
-MODULES = (0xffffffffa0000000, 0xffffffffff000000)
 
 
 def available():
@@ -46,17 +44,15 @@ def text_of(function):
 
 
 class Below:
-    """Allocations whose stack has an address from @first to @last, and none of
-    @unless, fail: each of the allocators @attrs @times times, after @passed that
-    do not.
+    """Allocations whose stack has an address from @first to @last fail: each of the
+    allocators @attrs @times times, after @passed that do not.
 
     The kernel counts and fails every interval-th, over all uses of this class;
     which is what @counted is for."""
     counted = dict.fromkeys(ATTRS, 0)
 
-    def __init__(self, first, last, times=1, attrs=ATTRS, passed=0,
-                 unless=(0, -1)):
-        self.range, self.unless = (first, last), unless
+    def __init__(self, first, last, times=1, attrs=ATTRS, passed=0):
+        self.first, self.last = first, last
         self.times, self.attrs, self.passed = times, attrs, passed
 
     def __enter__(self):
@@ -66,10 +62,8 @@ class Below:
                 interval = self.counted[attr] + self.passed + 1
                 self.counted[attr] = interval
             _write(attr, "interval", interval)
-            for name, (first, last) in (("require", self.range),
-                                        ("reject", self.unless)):
-                _write(attr, f"{name}-start", hex(first))
-                _write(attr, f"{name}-end", hex(last + 1))
+            _write(attr, "require-start", hex(self.first))
+            _write(attr, "require-end", hex(self.last + 1))
             _write(attr, "times", self.times)
             _write(attr, "probability", 100)
         return self

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Memory that the kernel's fault injection cannot refuse: a copy of the module
-calls refusing/atp_refusing.c for it instead of the kernel."""
+"""Memory that the kernel's fault injection cannot refuse, or not without a dump of
+the stack: a copy of the module calls refusing/atp_refusing.c for it instead of the
+kernel."""
 
 import os
 import platform
@@ -15,6 +16,7 @@ INSTEAD = {
     "dst_cache_init": "refusing_dst_cache_init",
     "__percpu_counter_init": "refusing__percpu_counter_init",
     "proto_register": "refusing_proto_register",
+    "register_net_sysctl": "refusing_register_net_sysctl",
 }
 PARAMETERS = "/sys/module/atp_refusing/parameters"
 

@@ -24,8 +24,7 @@ sys.path.insert(0, os.path.join(HERE, "../lib"))
 from atptest import (GET, J_ID, SET,  # noqa: E402
                      SOCK_GET, TOP, Info, Netlink, Refused, attr, join,
                      main, new_net, same, sock, sum_works, test, tests)
-from failing import (ATTRS, MODULES, Below, Nth, prepare,  # noqa: E402
-                     text_of)
+from failing import ATTRS, Below, Nth, prepare, text_of  # noqa: E402
 from kmod import load, load_now, loaded, unload  # noqa: E402
 from life import (NO_MEMORY, PATIENT, Life, begin, bind, connect,  # noqa: E402
                   error_of_run, setsockopt)
@@ -383,22 +382,25 @@ def load_with(fault):
 
 @test
 def each_allocation_of_loading():
-    """But those of a new cache: when they fail, the kernel dumps its stack.  So
-    the module is told so instead, as of memory per CPU."""
-    unless = text_of("kmem_cache_create_usercopy")
+    """But those of a new cache and of sysctls: when they fail, the kernel dumps its
+    stack.  So the module is told so instead, as of memory per CPU."""
     unload()
     passed = 0
     while load_with(Refuse(0, 2**64 - 1, passed=passed)):
         passed += 1
     print(f"# {passed} calls refused")
-    same(passed >= 3, True, "a cache, two sorts of memory per CPU")
-    for attr in ATTRS:
-        passed = 0
-        while load_with(Below(*MODULES, attrs=[attr], passed=passed,
-                              unless=unless)):
-            passed += 1
-        print(f"# {passed} failures of {attr}")
-        same(passed > 0, True, attr)
+    same(passed >= 4, True, "a cache, sysctls, two sorts of memory per CPU")
+    for function in "register_pernet_subsys", "genl_register_family":
+        failures = {}
+        for attr in ATTRS:
+            passed = 0
+            while load_with(Below(*text_of(function), attrs=[attr],
+                                  passed=passed)):
+                passed += 1
+            failures[attr] = passed
+        print(f"# {function}: failures of {failures}")
+        # pages only if a cache has no room just then
+        same(failures["failslab"] > 0, True, function)
     load()
     new_net()
     Netlink().add(JOB, more=PATIENT)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Calls that fail to order, for want of memory that the kernel's own fault
- * injection does not know: memory per CPU, and caches. refusing.py makes a copy
- * of atp.ko that calls these instead of what they are named after.
+ * injection does not know: memory per CPU; or where the kernel dumps its stack
+ * when it fails: caches and sysctls. refusing.py makes a copy of atp.ko that
+ * calls these instead of what they are named after.
  *
  * Calls that return to an address from @first to @last fail, @times of them,
  * after @passed that do not; all are parameters, written while nobody calls.
@@ -14,6 +15,7 @@
 #include <linux/percpu.h>
 #include <linux/percpu_counter.h>
 #include <net/dst_cache.h>
+#include <net/net_namespace.h>
 #include <net/sock.h>
 
 static unsigned long first;
@@ -39,6 +41,9 @@ int refusing_dst_cache_init(struct dst_cache *cache, gfp_t gfp);
 int refusing__percpu_counter_init(struct percpu_counter *counter, s64 amount,
 				  gfp_t gfp, struct lock_class_key *key);
 int refusing_proto_register(struct proto *prot, int alloc_slab);
+struct ctl_table_header *refusing_register_net_sysctl(struct net *net,
+						      const char *path,
+						      struct ctl_table *table);
 
 static bool refuse(unsigned long back)
 {
@@ -75,5 +80,13 @@ int refusing_proto_register(struct proto *prot, int alloc_slab)
 }
 EXPORT_SYMBOL_GPL(refusing_proto_register);
 
-MODULE_DESCRIPTION("Refuses memory per CPU and caches to atp.ko");
+struct ctl_table_header *refusing_register_net_sysctl(struct net *net,
+						      const char *path,
+						      struct ctl_table *table)
+{
+	return refuse(_RET_IP_) ? NULL : register_net_sysctl(net, path, table);
+}
+EXPORT_SYMBOL_GPL(refusing_register_net_sysctl);
+
+MODULE_DESCRIPTION("Refuses memory per CPU, caches and sysctls to atp.ko");
 MODULE_LICENSE("GPL");
