@@ -16,7 +16,7 @@ small.  What RCU or the page allocator frees late is waited for.
 import glob
 import time
 
-LIMIT = 60
+LIMIT = 240
 # KiB that the allocator of per-CPU memory may keep at hand
 PERCPU_SPARE = 128
 # KiB that caches may keep at hand

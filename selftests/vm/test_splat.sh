@@ -52,19 +52,20 @@ good=(
 	'NET: Registered PF_ASH protocol family'
 )
 
-# race FRAME: a report of KCSAN, with a line of another CPU's inside
+# race FRAME [LINE [FUNCTIONS]]: a report of KCSAN, with a line of another CPU's
+# inside
 race() {
 	local bar='=================================================================='
 
 	printf '[    3.0] %s\n' "$bar" \
-		'BUG: KCSAN: data-race in read_it / write_it' '' \
+		"BUG: KCSAN: data-race in ${3:-read_it / write_it}" '' \
 		'write to 0xffff888000000000 of 4 bytes by task 7 on cpu 0:' \
 		' write_it+0x1/0x2' ' do_syscall_64+0x1/0x2' "${2:-}" '' \
 		'read to 0xffff888000000000 of 4 bytes by task 8 on cpu 1:' \
 		" read_it+0x1/0x2$1" ' do_syscall_64+0x1/0x2' '' "$bar"
 }
 
-plan $((${#bad[@]} + 7))
+plan $((${#bad[@]} + 9))
 for line in "${bad[@]}"; do
 	fails "found: $line" \
 		./splat.sh <(printf '[    1.0] fine\n[    2.0] %s\n' "$line")
@@ -78,6 +79,11 @@ fails "... so is what another CPU says meanwhile" \
 	./splat.sh <(race '' 'WARNING: CPU: 1 PID: 9 at net/core/dev.c:1 f+0x1/0x2')
 fails "... and a report that has no end" \
 	./splat.sh <(race '' | sed '$d')
+clock='ktime_get_mono_fast_ns / timekeeping_update'
+check "... and one of the clock, whoever asks" \
+	./splat.sh <(race ' [atp]' '' "$clock")
+fails "... but for what another CPU says meanwhile" \
+	./splat.sh <(race ' [atp]' 'kernel BUG at net/core/dev.c:1' "$clock")
 check "nothing in an empty log" ./splat.sh /dev/null
 fails "a log that is not there" ./splat.sh /nonexistent
 finish
