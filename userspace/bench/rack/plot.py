@@ -73,8 +73,8 @@ def cpu(axes, rows):
 
 
 def native(axes, rows):
-    bars(axes, rows, lambda r: r["median_own_s_per_GB"],
-         lambda r: (r["min_own_s_per_GB"], r["max_own_s_per_GB"]),
+    bars(axes, rows, lambda r: r["median_hosts_s_per_GB"],
+         lambda r: (r["min_hosts_s_per_GB"], r["max_hosts_s_per_GB"]),
          "payload", lambda n: f"fragments of {n} B")
     axes.set_ylabel("CPU s per GB")
     axes.set_title(f"{rows[0]['workers']} workers, User-mode Linux, switch "

@@ -22,6 +22,7 @@ import tty
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "rack"))
+import cards  # noqa: E402
 import links  # noqa: E402
 import systems  # noqa: E402
 from systems import rack  # noqa: E402
@@ -30,10 +31,10 @@ LEAD = 0.1          # seconds for all members to hear of the start
 MTUS = {1400: 1500, 3072: 3200}
 OFFLOADS = ("tx", "sg", "tso", "gso")
 # of samples, of rows: throughput; CPU time of all, of kernel and programs
-# alone, of the switch's ports
+# alone; of that the switch's ports, the cards, and the rest
 COLUMNS = {"Bps": "Bps", "cpu": "cpu_s_per_GB", "own": "own_s_per_GB",
-           "switch": "switch_s_per_GB"}
-TICK = os.sysconf("SC_CLK_TCK")
+           "switch": "switch_s_per_GB", "cards": "cards_s_per_GB",
+           "hosts": "hosts_s_per_GB"}
 
 
 class AtpPs(systems.AtpPs):
@@ -51,7 +52,6 @@ class AtpSwitch(AtpPs):
     name = "ATP, switch"
     first_job = 200
     switch = True
-    without = ("tx", "tso")     # its ports want checksums
 
 
 class GlooRing(systems.GlooRing):
@@ -82,35 +82,6 @@ class Clock:
         return tuple(map(float, line.split()))
 
 
-def ports_seconds(hosts):
-    """What the switch's ports have taken so far: their threads poll them, run
-    the program, which has no JIT here, and give frames to the hosts' devices."""
-    ticks = 0
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/stat", encoding="ascii",
-                      errors="replace") as f:
-                name, _, rest = f.read().partition("(")[2].rpartition(")")
-        except OSError:     # it has ended
-            continue
-        # napi/DEVICE-NUMBER
-        if name.startswith("napi/") and name[5:].rpartition("-")[0] in hosts:
-            fields = rest.split()
-            ticks += int(fields[11]) + int(fields[12])
-    return ticks / TICK
-
-
-def threads(hosts, on):
-    """Do threads of their own poll the devices?  At both ends of each cable:
-    else a host's device is polled by the thread that has sent to it."""
-    for where, devices in (("switch", hosts), *((h, ["eth0"]) for h in hosts)):
-        # which mounts a /sys of that namespace
-        subprocess.run(
-            ["ip", "netns", "exec", f"atp-{where}", "sh", "-c",
-             "for dev; do echo $0 >/sys/class/net/$dev/threaded || exit; done",
-             str(int(on)), *devices], check=True)
-
-
 class Bench:
     def __init__(self, programs, workers, size, number, rounds):
         self.programs, self.workers = programs, workers
@@ -121,29 +92,30 @@ class Bench:
 
     def measure(self, rack_links, system):
         self.seed += 1
+        done = self.number * self.size
         system.ask(f"fill {self.size} {self.number} {self.seed}", "ready")
         rack_links.quiet()
-        ports = ports_seconds(rack_links.hosts)
+        others = cards.seconds(rack_links.hosts)
         before = self.clock.read()
         begin = time.monotonic_ns() + int(LEAD * 1e9)
         ends = system.ask(f"go {begin}", "done")
         after = self.clock.read()
-        ports = ports_seconds(rack_links.hosts) - ports
+        ports, card = ((b - a) / done * 1e9 for a, b in
+                       zip(others, cards.seconds(rack_links.hosts)))
         rack_links.quiet()
         system.ask("check", "right")
-        done = self.number * self.size
         own, machine = ((b - a) / done * 1e9 for a, b in zip(before, after))
         speed = done * 1e9 / (max(map(int, ends)) - begin)
         # by the clock, which also runs while others have the machine's CPU
         share = min(1, (own + machine) * speed / 1e9)
         return {
             "Bps": speed, "cpu": own + machine, "own": own,
-            "switch": ports / done * 1e9 * share,
+            "hosts": own - (ports + card) * share, "switch": ports * share,
+            "cards": card * share,
         }
 
     def turn(self, rack_links, payload, system):
         rack("switch_on" if system.switch else "switch_off")
-        threads(rack_links.hosts, system.switch)
         for host in rack_links.hosts:
             links.features(host, "eth0", *(
                 word for name in OFFLOADS for word in
@@ -154,16 +126,15 @@ class Bench:
         print(f"uml: {system.workers} workers, payload {payload}, "
               f"{system.name}: {sample['Bps'] / 1e6:.1f} MB/s, "
               f"{sample['cpu']:.2f} CPU s per GB, {sample['own']:.2f} of its "
-              "own", flush=True)
+              f"own: hosts {sample['hosts']:.2f}, switch {sample['switch']:.2f}, "
+              f"cards {sample['cards']:.2f}", flush=True)
 
     def rounds_of(self, workers, payload):
         AtpPs.fragment = payload
         with tempfile.TemporaryDirectory(prefix="bench.") as work:
             rack("up", workers, MTUS[payload])
             rack_links = links.Links(workers)
-            # what comes in at the switch's ports is merged, then forwarded
-            for host in rack_links.hosts:
-                links.features("switch", host, "gro", "on")
+            cards.install(rack_links.hosts, MTUS[payload])
             running = [kind(workers, self.programs, work) for kind in SYSTEMS]
             for system in running:
                 system.start()
@@ -188,7 +159,7 @@ class Bench:
         row = {
             "bed": "uml", "system": name, "workers": workers,
             "bytes": self.size, "payload": payload, "limit_Bps": None,
-            "rounds": len(samples),
+            "rounds": len(samples), "switched": name == AtpSwitch.name,
         }
         for value, column in COLUMNS.items():
             row[f"median_{column}"] = statistics.median(all_of(value))

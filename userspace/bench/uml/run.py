@@ -59,9 +59,11 @@ def answer(port, leader):
 
 
 def boot(args, folder):
-    """Runs until it halts, or until its time is up: False."""
+    """Runs until it halts, or until its time is up: False.  On one of the machine's
+    CPUs: kernel and programs take turns, and on two they would have cold caches."""
     ours, theirs = socket.socketpair()
     words = [
+        "taskset", "--cpu-list", max(os.sched_getaffinity(0)),
         KERNEL / "vmlinuz", f"mem={args.mem}M",
         "root=host", "rootfstype=hostfs", "rootflags=/", "ro",
         f"init={HERE}/init.sh", "quiet", "panic=-1", "con=null",
