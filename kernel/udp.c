@@ -78,9 +78,9 @@ static bool atp_from_ps(const struct atp_pkt *pkt)
 	}
 }
 
-/* Data and STATUS concern all ranks that have the address they were sent to, since
- * a switch and the PS give one copy to each address; an answer to a control packet
- * names its rank.
+/* Data and STATUS concern all ranks that have the address they were sent to,
+ * since a switch and the PS give one copy to each address; an answer to a
+ * control packet names its rank.
  */
 static u32 atp_for_ranks(const struct atp_pkt *pkt, u32 at_dst)
 {
