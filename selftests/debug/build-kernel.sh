@@ -69,8 +69,7 @@ allow_options() {
 	select HAVE_EFFICIENT_UNALIGNED_ACCESS' "$src/arch/um/Kconfig"
 	grep -q CONFIG_UML "$src/drivers/net/veth.c" ||
 		sed -i '/^static bool veth_skb_is_eligible_for_gro/,/^}/ {
-			s/return !(dev->features/return IS_ENABLED(CONFIG_UML) || &/
-			s/|| return/||/
+			s/return !/return IS_ENABLED(CONFIG_UML) || !/
 		}' "$src/drivers/net/veth.c"
 	sed -i '/^config FAULT_INJECTION_STACKTRACE_FILTER$/,/^$/ {
 		/depends on !X86_64$/d

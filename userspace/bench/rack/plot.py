@@ -77,8 +77,8 @@ def native(axes, rows):
          lambda r: (r["min_hosts_s_per_GB"], r["max_hosts_s_per_GB"]),
          "payload", lambda n: f"fragments of {n} B")
     axes.set_ylabel("CPU s per GB")
-    axes.set_title(f"{rows[0]['workers']} workers, User-mode Linux, switch "
-                   "without JIT")
+    axes.set_title(f"{rows[0]['workers']} workers and PS, User-mode "
+                   "Linux")
 
 
 DRAW = {"rack": limited, "free": free, "parts": cpu, "uml": native}
