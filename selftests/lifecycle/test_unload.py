@@ -7,9 +7,12 @@ Sockets keep it, wherever they are; jobs do not: they end with it.
 import array
 import errno
 import os
+import random
 import signal
 import socket
 import sys
+import time
+import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../lib"))
@@ -34,7 +37,10 @@ def child(f, *args):
         try:
             f(*args)
             code = 0
+        except BaseException:    # pylint: disable=broad-exception-caught
+            traceback.print_exc(file=sys.stdout)
         finally:
+            sys.stdout.flush()
             os._exit(code)
     return pid
 
@@ -109,24 +115,39 @@ def dump_request(nl):
         array.array("I", [nl.seq, 0]).tobytes() + body
 
 
+def opener():
+    """A socket as soon as none is left, which is when the module may go, too.
+    Without pause there would always be one that RCU has not freed."""
+    ended = []
+    signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
+    while not ended:
+        try:
+            while users():
+                time.sleep(0.001)
+        except OSError:
+            pass    # nothing is loaded, or no longer
+        time.sleep(random.random() / 200)
+        try:
+            socket.socket(AF_ATP, socket.SOCK_SEQPACKET, 0).close()
+        except OSError as e:
+            # between two loads there is no such family
+            same(e.errno, errno.EAFNOSUPPORT)
+
+
 @test
 def unloaded_while_others_open_sockets():
     """Whoever comes too late has it loaded again."""
-    def opener():
-        while True:
-            try:
-                socket.socket(AF_ATP, socket.SOCK_SEQPACKET, 0).close()
-            except OSError as e:
-                # between two loads there is no such family
-                same(e.errno, errno.EAFNOSUPPORT)
-
     pids = [child(opener) for _ in range(2)]
-    for _ in range(5):
-        wait_for(loaded, "loaded by a socket")
-        unload()
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+    try:
+        for _ in range(5):
+            wait_for(loaded, "loaded by a socket")
+            unload()
+    finally:
+        # not killed: the modprobe of a call would go on without it
+        for pid in pids:
+            os.kill(pid, signal.SIGTERM)
+        ends = [os.waitpid(pid, 0)[1] for pid in pids]
+    same(ends, [0, 0], "what the openers ended with")
     load()
     new_net()
     Netlink().add(JOB)
