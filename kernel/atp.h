@@ -94,6 +94,7 @@ struct atp_net {
  * @open: the last burst in @out to each host, if nothing for all came after it;
  *	by the lowest of its ranks
  * @out_bytes: memory of @out, which is closed to more at ATP_PS_OUT_MAX
+ * @room: where packets are written
  * @tasklet: sends them, after a batch of gradients
  * @stalled: fragment for which a stall was reported
  * @mem: cells, values and raw slots
@@ -113,6 +114,7 @@ struct atp_ps_host {
 	struct sk_buff_head	out;
 	struct sk_buff		*open[ATP_MAX_WORKERS];
 	u32			out_bytes;
+	struct page_frag	room;
 	struct tasklet_struct	tasklet;
 	u32			stalled;
 	void			*mem;
@@ -461,6 +463,7 @@ struct sk_buff *atp_alloc_ctl(void **data, gfp_t gfp);
 struct sk_buff *atp_alloc_burst(gfp_t gfp);
 void *atp_burst_room(struct sk_buff *skb, u32 len, u32 *room);
 void atp_burst_add(struct sk_buff *skb, u32 bytes);
+bool atp_burst_attach(struct sk_buff *skb, struct page *page, u32 off, u32 len);
 int atp_xmit(struct atp_job *job, struct sk_buff *skb, u32 gso_size,
 	     const struct in6_addr *src, const struct in6_addr *dst,
 	     struct dst_cache *cache);

@@ -21,8 +21,6 @@
  * @gso_size: length of its packets
  * @last: length of its last packet, which may be shorter
  * @n: packets
- * @room: that there is room for behind the last one
- * @data: where that is
  */
 struct atp_ps_burst {
 	u32	rank;
@@ -30,8 +28,6 @@ struct atp_ps_burst {
 	u32	gso_size;
 	u32	last;
 	u32	n;
-	u32	room;
-	void	*data;
 };
 
 static struct atp_ps_burst *atp_ps_burst(struct sk_buff *skb)
@@ -118,70 +114,80 @@ static struct sk_buff *atp_ps_new_burst(u32 len, u32 rank, bool mcast)
 	return skb;
 }
 
-/* Where the next packet of a burst is written, or NULL.  How many will follow
- * is not known: room is made for as many as there are, so that a burst is in
- * few pieces and not much of it is empty.
+/* Write a packet behind the last one, so that a burst is in few pieces.
+ * Return: its length, or 0 if there is no memory.
  */
-static void *atp_ps_room(struct sk_buff *skb)
+static u32 atp_ps_write(struct atp_ps_host *ps, const struct atp_ps_out *out,
+			u32 rank, bool mcast)
+	__must_hold(&ps->lock)
 {
-	struct atp_ps_burst *b = atp_ps_burst(skb);
-	u32 most = (ATP_PS_BURST_BYTES - skb->len) / b->gso_size;
-	u32 room = clamp_t(u32, b->n, 1, max(most, 1U));
+	u32 len = atp_ps_len(&ps->engine, out);
 
-	if (!b->room) {
-		b->data = atp_burst_room(skb, b->gso_size, &room);
-		b->room = b->data ? room : 0;
-	}
-	return b->data;
+	lockdep_assert_held(&ps->lock);
+
+	/* one page is all that it gets when memory is short */
+	BUILD_BUG_ON(ATP_HDR_LEN + ATP_FRAGMENT_MAX > PAGE_SIZE);
+	if (!skb_page_frag_refill(len, &ps->room, GFP_ATOMIC))
+		return 0;
+	atp_ps_build(&ps->engine, out, rank, mcast,
+		     page_address(ps->room.page) + ps->room.offset);
+	return len;
 }
 
-static void atp_ps_build_one(struct atp_job *job, const struct atp_ps_out *out,
-			     u32 rank, bool mcast)
+/* What was written last goes to this rank's host, or to the switch.
+ * Return: false if there is no memory, or too much waits already.
+ */
+static bool atp_ps_attach(struct atp_job *job, u32 len, u32 rank, bool mcast)
 	__must_hold(&job->ps->lock)
 {
 	struct atp_ps_host *ps = job->ps;
-	u32 len = atp_ps_len(&ps->engine, out);
-	struct sk_buff *skb, *fresh = NULL;
+	struct page_frag *room = &ps->room;
 	struct atp_ps_burst *b;
-	u32 truesize = 0;
-	void *data = NULL;
+	struct sk_buff *skb;
+	u32 truesize;
 
 	lockdep_assert_held(&ps->lock);
 
 	skb = atp_ps_open_burst(job, len, rank, mcast);
-	if (skb) {
-		truesize = skb->truesize;
-		data = atp_ps_room(skb);
-	}
-	if (!data && ps->out_bytes + len <= ATP_PS_OUT_MAX) {
-		fresh = atp_ps_new_burst(len, rank, mcast);
-		if (fresh)
-			data = atp_ps_room(fresh);
-		skb = fresh;
+	truesize = skb ? skb->truesize : 0;
+	if (!skb || !atp_burst_attach(skb, room->page, room->offset, len)) {
+		if (ps->out_bytes + len > ATP_PS_OUT_MAX)
+			return false;
+		skb = atp_ps_new_burst(len, rank, mcast);
+		if (!skb)
+			return false;
+		atp_burst_attach(skb, room->page, room->offset, len);
+		atp_ps_add_burst(job, skb, rank, mcast);
 		truesize = 0;
 	}
-	if (!data) {
-		kfree_skb(fresh);
-		atp_count(job->net, job, ATP_MIB_OUT_NOMEM, 1);
-		return;
-	}
-	atp_ps_build(&ps->engine, out, rank, mcast, data);
-	atp_burst_add(skb, len);
 	b = atp_ps_burst(skb);
 	b->last = len;
 	b->n++;
-	b->room--;
-	b->data += len;
-	if (fresh)
-		atp_ps_add_burst(job, skb, rank, mcast);
 	/* a packet costs more than what is in it, a short one much more */
 	ps->out_bytes += skb->truesize - truesize;
+	return true;
 }
 
-/* Do all ranks of a host get it when one does?  Others name theirs. */
-static bool atp_ps_for_host(const struct atp_ps_out *out)
+/* One packet to each host of these ranks: all get the same bytes, which are
+ * written once.
+ */
+static void atp_ps_build_one(struct atp_job *job, const struct atp_ps_out *out,
+			     u32 ranks, bool mcast)
+	__must_hold(&job->ps->lock)
 {
-	return out->type == ATP_TYPE_DATA || out->type == ATP_TYPE_STATUS;
+	u32 rank, len;
+
+	lockdep_assert_held(&job->ps->lock);
+
+	if (!ranks)
+		return;
+	len = atp_ps_write(job->ps, out, __ffs(ranks), mcast);
+	for (; ranks; ranks &= ~job->alias[rank]) {
+		rank = __ffs(ranks);
+		if (!len || !atp_ps_attach(job, len, rank, mcast))
+			atp_count(job->net, job, ATP_MIB_OUT_NOMEM, 1);
+	}
+	job->ps->room.offset += len;
 }
 
 /* A host gets one copy of what is for all its ranks: each copy would reach each
@@ -198,11 +204,16 @@ static void atp_ps_build_out(struct atp_job *job, const struct atp_ps_out *out)
 	if (!out->type)
 		return;
 	if (out->mcast)
-		atp_ps_build_one(job, out, out->mcast_rank, true);
+		atp_ps_build_one(job, out, BIT(out->mcast_rank), true);
+	if (out->type == ATP_TYPE_DATA) {
+		atp_ps_build_one(job, out, ranks, false);
+		return;
+	}
 	while (ranks) {
 		rank = __ffs(ranks);
-		atp_ps_build_one(job, out, rank, false);
-		if (atp_ps_for_host(out))
+		atp_ps_build_one(job, out, BIT(rank), false);
+		/* others name theirs */
+		if (out->type == ATP_TYPE_STATUS)
 			ranks &= ~job->alias[rank];
 		ranks &= ~BIT(rank);
 	}
@@ -439,6 +450,9 @@ static void atp_ps_empty(struct atp_ps_host *ps)
 		dst_cache_destroy(&ps->dst[rank]);
 	kvfree(ps->mem);
 	ps->mem = NULL;
+	if (ps->room.page)
+		put_page(ps->room.page);
+	ps->room.page = NULL;
 }
 
 /* Context: process; the job is not in the table yet.  The PS goes with it, also

@@ -108,6 +108,30 @@ void atp_burst_add(struct sk_buff *skb, u32 bytes)
 	skb->data_len += bytes;
 }
 
+/**
+ * atp_burst_attach() - add a packet that other bursts have, too
+ * @skb: from atp_alloc_burst()
+ * @page: where it is; nothing of it may change any more
+ * @off: from there, on behind the last one if that is possible
+ * @len: its length
+ *
+ * Return: false if there is no place left.
+ */
+bool atp_burst_attach(struct sk_buff *skb, struct page *page, u32 off, u32 len)
+{
+	int frag = skb_shinfo(skb)->nr_frags;
+
+	if (!skb_can_coalesce(skb, frag, page, off)) {
+		if (frag == MAX_SKB_FRAGS)
+			return false;
+		get_page(page);
+		skb_fill_page_desc(skb, frag, page, off, 0);
+	}
+	skb->truesize += len;
+	atp_burst_add(skb, len);
+	return true;
+}
+
 /* Both ports are ours: the kernel holds this one on every host with a job, so a
  * packet from it is not from some user's socket.
  */

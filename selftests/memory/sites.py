@@ -10,7 +10,8 @@ import subprocess
 # may allocate
 ALLOCATING = """
     kmalloc_trace kvmalloc_node __alloc_percpu_gfp dst_cache_init
-    __alloc_skb __netdev_alloc_frag_align skb_clone __pskb_pull_tail
+    __alloc_skb __netdev_alloc_frag_align skb_page_frag_refill skb_clone
+    __pskb_pull_tail
     sk_alloc udp_sock_create4 udp_sock_create6
     nf_register_net_hooks nf_unregister_net_hooks
     ip_route_output_flow ipv6_dst_lookup_flow iptunnel_xmit ip6_local_out
@@ -45,7 +46,7 @@ OTHERS = re.compile(r"""
     |ns_capable
     |from_k.id_munged|make_k.id|in_egroup_p|override_creds|revert_creds
     |_*(SCT__)?(cond|might)_resched
-    |free_percpu|percpu_counter_(add_batch|destroy)|__percpu_counter_sum
+    |__folio_put|dump_page|free_percpu|percpu_counter_(add_batch|destroy)|__percpu_counter_sum
     |nr_free_buffer_pages|irq_fpu_usable|kernel_fpu_(begin_mask|end)
     |nf_conntrack_destroy
     |(genl_|proto_)?unregister_.*|proto_unregister

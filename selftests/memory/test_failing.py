@@ -62,6 +62,7 @@ EFFECTS = {
     ("atp_alloc_ctl", "__alloc_skb"): "out_nomem",
     ("atp_alloc_burst", "__alloc_skb"): "out_nomem",
     ("atp_burst_room", "__netdev_alloc_frag_align"): "out_nomem",
+    ("atp_ps_build_one", "skb_page_frag_refill"): "out_nomem",
     ("atp_rcv_open", "nf_register_net_hooks"): "refused",
     ("atp_deliver", "skb_clone"): "drop_nomem",
     ("atp_rcv_one", "__pskb_pull_tail"): "drop_nomem",
