@@ -459,6 +459,10 @@ enum atp_drop atp_rcv_one(struct sk_buff *skb);
 int atp_icmp_lookup(struct sock *usk, struct sk_buff *skb);
 
 /* xmit.c */
+
+/* What packets of one burst may have together, with headers to follow */
+#define ATP_BURST_BYTES		60000
+
 struct sk_buff *atp_alloc_ctl(void **data, gfp_t gfp);
 struct sk_buff *atp_alloc_burst(gfp_t gfp);
 void *atp_burst_room(struct sk_buff *skb, u32 len, u32 *room);

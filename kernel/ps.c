@@ -12,8 +12,6 @@
 #include "atp.h"
 #include "trace.h"
 
-#define ATP_PS_BURST_BYTES	60000
-
 /**
  * struct atp_ps_burst - control block of a burst in atp_ps_host.out
  * @rank: whose address it goes to
@@ -78,7 +76,7 @@ static struct sk_buff *atp_ps_open_burst(struct atp_job *job, u32 len,
 	if (b->mcast != mcast || (mcast && b->rank != rank) ||
 	    b->last != b->gso_size ||
 	    len > b->gso_size || b->n == UDP_MAX_SEGMENTS ||
-	    skb->len + len > ATP_PS_BURST_BYTES)
+	    skb->len + len > ATP_BURST_BYTES)
 		return NULL;
 	return skb;
 }

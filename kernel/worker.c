@@ -117,13 +117,66 @@ static void atp_sk_too_big(struct sock *sk)
 	atp_sk_fail(sk, ATP_REASON_MTU, BIT(as->rank));
 }
 
+/**
+ * struct atp_sk_burst - a burst that is being built
+ * @skb: its packets
+ * @now: when it leaves
+ * @len: length of its packets, the last may be shorter
+ * @most: so many may be in it
+ * @n: so many are
+ */
+struct atp_sk_burst {
+	struct sk_buff	*skb;
+	u64		now;
+	u32		len;
+	u32		most;
+	u32		n;
+};
+
+/* Is there a fragment to be sent that fits into the burst? */
+static bool atp_sk_next(const struct atp_worker *w,
+			const struct atp_sk_burst *b, u32 *seq)
+{
+	return b->n < b->most && atp_worker_next(w, seq) &&
+	       atp_worker_len(w, *seq) <= b->len;
+}
+
+/* Fill one piece of memory.  Return: false if the burst is complete. */
+static bool atp_sk_fill(struct atp_sock *as, struct atp_sk_burst *b)
+{
+	struct atp_worker *w = &as->worker;
+	struct net *net = sock_net(&as->sk);
+	u32 room = b->most - b->n;
+	u32 seq, len, bytes = 0;
+	void *data;
+
+	sock_owned_by_me(&as->sk);
+
+	if (!atp_sk_next(w, b, &seq))
+		return false;
+	data = atp_burst_room(b->skb, b->len, &room);
+	if (!data)
+		return false;
+	do {
+		len = atp_worker_len(w, seq);
+		if (atp_before(seq, w->nxt))
+			trace_atp_retransmit(net, w->params.job, as->rank, seq,
+					     len);
+		else
+			trace_atp_send(net, w->params.job, as->rank, seq, len);
+		bytes += atp_worker_build(w, seq, b->now, data + bytes);
+		b->n++;
+	} while (len == b->len && --room && atp_sk_next(w, b, &seq));
+	atp_burst_add(b->skb, bytes);
+	return len == b->len;
+}
+
 /* One burst: fragments of one length, the last may be shorter. */
 static bool atp_sk_burst(struct atp_sock *as, u64 now)
 {
 	struct atp_worker *w = &as->worker;
-	u32 seq, len, next, room, n, bytes;
-	struct sk_buff *skb;
-	void *data;
+	struct atp_sk_burst b = { .now = now };
+	u32 seq;
 
 	sock_owned_by_me(&as->sk);
 
@@ -134,38 +187,19 @@ static bool atp_sk_burst(struct atp_sock *as, u64 now)
 		atp_count(sock_net(&as->sk), as->job, ATP_MIB_OUT_HELD, 1);
 		return false;
 	}
-	len = atp_worker_len(w, seq);
-	room = min_t(u32, UDP_MAX_SEGMENTS, atp_sk_due(w));
-	skb = atp_alloc_burst(GFP_ATOMIC);
-	data = skb ? atp_burst_room(skb, len, &room) : NULL;
-	if (!data) {
-		kfree_skb(skb);
+	b.len = atp_worker_len(w, seq);
+	b.most = min_t(u32, UDP_MAX_SEGMENTS, ATP_BURST_BYTES / b.len);
+	b.most = min(b.most, atp_sk_due(w));
+	b.skb = atp_alloc_burst(GFP_ATOMIC);
+	while (b.skb && atp_sk_fill(as, &b))
+		;
+	if (!b.n) {
+		kfree_skb(b.skb);
 		as->retry = now + ATP_RETRY_NS;
 		atp_count(sock_net(&as->sk), as->job, ATP_MIB_OUT_NOMEM, 1);
 		return false;
 	}
-
-	bytes = 0;
-	for (n = 0; n < room; n++) {
-		if (n && !atp_worker_next(w, &seq))
-			break;
-		next = atp_worker_len(w, seq);
-		if (next > len)
-			break;
-		if (atp_before(seq, w->nxt))
-			trace_atp_retransmit(sock_net(&as->sk), w->params.job,
-					     as->rank, seq, next);
-		else
-			trace_atp_send(sock_net(&as->sk), w->params.job,
-				       as->rank, seq, next);
-		bytes += atp_worker_build(w, seq, now, data + bytes);
-		if (next < len) {
-			n++;
-			break;
-		}
-	}
-	atp_burst_add(skb, bytes);
-	if (atp_sk_send(as, skb, n > 1 ? len : 0) == -EMSGSIZE) {
+	if (atp_sk_send(as, b.skb, b.n > 1 ? b.len : 0) == -EMSGSIZE) {
 		atp_sk_too_big(&as->sk);
 		return false;
 	}
