@@ -45,8 +45,16 @@
 #define ATP_PS_MEM_SHARE	8
 #define ATP_PS_MEM_ALL		4
 
-/* Bytes of memory of what the PS of a job has built and not sent yet */
+/* Bytes of memory of what the PS of a job has built and not sent yet; what
+ * several bursts share counts in each
+ */
 #define ATP_PS_OUT_MAX		(16 << 20)
+
+/* What a PS holds at most to write packets into: skb_page_frag_refill() */
+#define ATP_PS_ROOM		(PAGE_SIZE << SKB_FRAG_PAGE_ORDER)
+
+/* What packets of one burst may have together, with headers to follow */
+#define ATP_BURST_BYTES		60000
 
 /* What jobs and sockets make for themselves: charged to the cgroup of who asks.
  * If there is none left he is told; nobody is killed for it, and the log is not
@@ -89,12 +97,13 @@ struct atp_net {
  * @folded: statistics already in the counters
  * @timer: for atp_ps_deadline(), soft
  * @armed: when @timer runs out, 0 if it does not
- * @stopped: there is no run any more, no timer is armed, @mem is gone
+ * @stopped: there is no run any more, no timer is armed, @mem and
+ *	@room are gone
  * @out: bursts to be sent, those to each host in order
  * @open: the last burst in @out to each host, if nothing for all came after it;
  *	by the lowest of its ranks
  * @out_bytes: memory of @out, which is closed to more at ATP_PS_OUT_MAX
- * @room: where packets are written
+ * @room: where packets are written, up to ATP_PS_ROOM bytes
  * @tasklet: sends them, after a batch of gradients
  * @stalled: fragment for which a stall was reported
  * @mem: cells, values and raw slots
@@ -459,10 +468,6 @@ enum atp_drop atp_rcv_one(struct sk_buff *skb);
 int atp_icmp_lookup(struct sock *usk, struct sk_buff *skb);
 
 /* xmit.c */
-
-/* What packets of one burst may have together, with headers to follow */
-#define ATP_BURST_BYTES		60000
-
 struct sk_buff *atp_alloc_ctl(void **data, gfp_t gfp);
 struct sk_buff *atp_alloc_burst(gfp_t gfp);
 void *atp_burst_room(struct sk_buff *skb, u32 len, u32 *room);

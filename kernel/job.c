@@ -131,7 +131,7 @@ static int atp_job_start_ps(struct atp_net *an, struct atp_job *job,
 			    struct netlink_ext_ack *extack)
 	__must_hold(&an->lock)
 {
-	u64 need = atp_ps_mem(&job->params);
+	u64 need = atp_ps_mem(&job->params) + ATP_PS_ROOM;
 	int err;
 
 	lockdep_assert_held(&an->lock);
@@ -260,15 +260,15 @@ static void atp_job_unlink(struct atp_net *an, struct atp_job *job)
 static void atp_job_end(struct atp_net *an, struct atp_job *job)
 	__must_hold(&an->lock)
 {
-	size_t mem_size;
+	u64 held;
 
 	lockdep_assert_held(&an->lock);
 
 	if (job->ps) {
-		mem_size = job->ps->mem_size;
+		held = job->ps->mem_size + ATP_PS_ROOM;
 		atp_ps_shutdown(job);
-		an->ps_mem -= mem_size;
-		atp_ps_mem_uncharge(job->net, mem_size);
+		an->ps_mem -= held;
+		atp_ps_mem_uncharge(job->net, held);
 	}
 	atp_job_fail_sockets(job);
 	atp_leave_stop(job);

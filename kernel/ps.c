@@ -125,7 +125,9 @@ static u32 atp_ps_write(struct atp_ps_host *ps, const struct atp_ps_out *out,
 
 	/* one page is all that it gets when memory is short */
 	BUILD_BUG_ON(ATP_HDR_LEN + ATP_FRAGMENT_MAX > PAGE_SIZE);
-	if (!skb_page_frag_refill(len, &ps->room, GFP_ATOMIC))
+	/* and none of the last reserves, which it would keep */
+	if (!skb_page_frag_refill(len, &ps->room,
+				  GFP_ATOMIC | __GFP_NOMEMALLOC))
 		return 0;
 	atp_ps_build(&ps->engine, out, rank, mcast,
 		     page_address(ps->room.page) + ps->room.offset);
@@ -154,6 +156,7 @@ static bool atp_ps_attach(struct atp_job *job, u32 len, u32 rank, bool mcast)
 		skb = atp_ps_new_burst(len, rank, mcast);
 		if (!skb)
 			return false;
+		/* there is place for a first one */
 		atp_burst_attach(skb, room->page, room->offset, len);
 		atp_ps_add_burst(job, skb, rank, mcast);
 		truesize = 0;

@@ -10,8 +10,8 @@
  */
 #include "atp.h"
 
-/* Fragments that are copied, or packets that are built, at once with bottom
- * halves off
+/* Fragments that are copied, or packets that are added to bursts, at once with
+ * bottom halves off
  */
 #define ATP_SERVER_BATCH	32
 

@@ -49,7 +49,7 @@ struct sk_buff *atp_alloc_ctl(void **data, gfp_t gfp)
  * atp_alloc_burst() - skb without data yet, for packets in a row
  * @gfp: allocation flags
  *
- * Return: skb for atp_burst_room(), or NULL.
+ * Return: skb for atp_burst_room() or atp_burst_attach(), or NULL.
  */
 struct sk_buff *atp_alloc_burst(gfp_t gfp)
 {
@@ -98,7 +98,7 @@ void *atp_burst_room(struct sk_buff *skb, u32 len, u32 *room)
 	return data;
 }
 
-/* Packets of this many more bytes were written to the last room. */
+/* The last piece has packets of this many more bytes. */
 void atp_burst_add(struct sk_buff *skb, u32 bytes)
 {
 	int frag = skb_shinfo(skb)->nr_frags - 1;

@@ -278,7 +278,8 @@ u32 atp_ps_len(const struct atp_ps *ps, const struct atp_ps_out *out);
  * atp_ps_build() - write a packet that @out asks for
  * @ps: PS; nothing was called for it since @out was made
  * @out: with a type
- * @rank: one of @out->ranks, or @out->mcast_rank with @mcast
+ * @rank: one of @out->ranks, or @out->mcast_rank with @mcast; all ranks get the
+ *	same data
  * @mcast: write the one for all workers behind the switch
  * @buf: %ATP_HDR_LEN and the larger of the job's fragment and %ATP_CTL_LEN
  *	bytes, any alignment

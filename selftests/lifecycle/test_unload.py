@@ -122,7 +122,7 @@ def opener():
     signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
     while not ended:
         try:
-            while users():
+            while users() and not ended:
                 time.sleep(0.001)
         except OSError:
             pass    # nothing is loaded, or no longer

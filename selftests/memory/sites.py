@@ -46,7 +46,8 @@ OTHERS = re.compile(r"""
     |ns_capable
     |from_k.id_munged|make_k.id|in_egroup_p|override_creds|revert_creds
     |_*(SCT__)?(cond|might)_resched
-    |__folio_put|dump_page|free_percpu|percpu_counter_(add_batch|destroy)|__percpu_counter_sum
+    |__folio_put|__put_devmap_managed_(page|folio)_refs|dump_page|free_percpu
+    |percpu_counter_(add_batch|destroy)|__percpu_counter_sum
     |nr_free_buffer_pages|irq_fpu_usable|kernel_fpu_(begin_mask|end)
     |nf_conntrack_destroy
     |(genl_|proto_)?unregister_.*|proto_unregister

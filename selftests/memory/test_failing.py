@@ -32,9 +32,9 @@ from refusing import INSTEAD, Refuse, call_instead
 from sites import LOADING, sites  # noqa: E402
 
 JOB, OTHER = 7, 8
-# in a row; two at each of the two attempts to find room in a burst that waits,
-# as many for a new one
-ROW = 9
+# in a row: more than any place tries, which is two orders of pages at each of
+# two attempts
+ROW = 5
 
 # How a failure shows: "refused" with an errno, "explained" by netlink, by a
 # counter, by an "overrun" of who listens to events; or not at all, and why that

@@ -27,6 +27,8 @@ NOBODY = 0xffffffff
 CLONE_NEWUSER, PR_SET_DUMPABLE = 0x10000000, 4
 # the largest PS, about 28 MB
 BIG = attr(J_WINDOW, 4096) + attr(J_FRAGMENT, 3400)
+SMALL = attr(J_WINDOW, 4) + attr(J_FRAGMENT, 8)
+ROOM = 32768    # of each PS, to write packets into
 
 
 def child(function, *args):
@@ -312,15 +314,28 @@ def root_of_a_user_namespace_is_a_user_in_the_network():
     child(user)
 
 
-def fill(nl):
+def fill(nl, kind=BIG, first=1000):
     """PS until there is no more memory; how many, and what was said"""
-    for job in range(1000, 2000):
+    for n in range(1000):
         try:
-            nl.add(job, more=BIG)
+            nl.add(first + n, more=kind)
         except Refused as e:
             same(e.errno, errno.ENOSPC)
-            return job - 1000, e.message
+            return n, e.message
     raise AssertionError("no limit")
+
+
+@test
+def what_small_jobs_write_packets_into_counts():
+    new_net()
+    nl = Netlink()
+    share = os.sysconf("SC_PHYS_PAGES") // 8 * 4096
+    same(fill(nl)[1].endswith("namespace is used up"), True)
+    big = u32(nl.job(1000)[J_MEMORY]) + ROOM
+    nl.add(1, more=SMALL)
+    small = u32(nl.job(1)[J_MEMORY]) + ROOM
+    nl.delete(1)
+    same(fill(nl, SMALL, 2000)[0], share % big // small)
 
 
 @test
@@ -329,7 +344,7 @@ def users_leave_memory_to_the_host():
     nl = Netlink()
     nl.add(1, more=BIG)
     pages = os.sysconf("SC_PHYS_PAGES")
-    share = pages // 8 * 4096 // u32(nl.job(1)[J_MEMORY])
+    share = pages // 8 * 4096 // (u32(nl.job(1)[J_MEMORY]) + ROOM)
     full, go, count = os.pipe(), os.pipe(), os.pipe()
 
     def user():
