@@ -10,6 +10,7 @@ import contextlib
 import os
 import socket
 import struct
+import time
 
 from atptest import (
     ACK, CLONE_NEWNET, DATA, JOINED, J_FRAGMENT, J_TIMEOUT, LAST, LIMIT, PORT,
@@ -166,9 +167,23 @@ class Cable:
                 for k, v in self.nl.counters(job).items()
                 if k.startswith(("in_", "drop_"))}
 
+    def quiet(self):
+        """On a slow machine somebody here may have sent again what was answered
+        meanwhile, and that is on its way still."""
+        seen = since = None
+
+        def calm():
+            nonlocal seen, since
+            now = self.nl.counters(None)
+            if now != seen:
+                seen, since = now, time.monotonic()
+            return time.monotonic() - since > 0.05
+        wait_for(calm, "quiet")
+
     def comes(self, send, in_job=None, **expect):
         """It is counted so in the namespace, and likewise in the job if nothing
         else is said."""
+        self.quiet()
         then, job_then = self.counted(), self.counted(JOB)
 
         def rise(now, then):
