@@ -34,7 +34,7 @@ from sites import LOADING, sites  # noqa: E402
 JOB, OTHER = 7, 8
 # in a row: more than any place tries, which is two orders of pages at each of
 # two attempts
-ROW = 5
+ROW = 9
 
 # How a failure shows: "refused" with an errno, "explained" by netlink, by a
 # counter, by an "overrun" of who listens to events; or not at all, and why that
