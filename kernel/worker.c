@@ -182,13 +182,15 @@ static bool atp_sk_burst(struct atp_sock *as, u64 now)
 
 	if (!atp_worker_next(w, &seq))
 		return false;
+	b.len = atp_worker_len(w, seq);
+	b.most = min_t(u32, UDP_MAX_SEGMENTS, ATP_BURST_BYTES / b.len);
+	if (atp_worker_gathers(w, b.most))
+		return false;
 	if (atp_sk_held(as)) {
 		as->retry = now + ATP_RETRY_NS;
 		atp_count(sock_net(&as->sk), as->job, ATP_MIB_OUT_HELD, 1);
 		return false;
 	}
-	b.len = atp_worker_len(w, seq);
-	b.most = min_t(u32, UDP_MAX_SEGMENTS, ATP_BURST_BYTES / b.len);
 	b.most = min(b.most, atp_sk_due(w));
 	b.skb = atp_alloc_burst(GFP_ATOMIC);
 	while (b.skb && atp_sk_fill(as, &b))

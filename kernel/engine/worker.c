@@ -108,6 +108,16 @@ bool atp_worker_next(const struct atp_worker *w, u32 *seq)
 	return room && w->nxt != w->end && w->nxt - w->una < w->params.window;
 }
 
+bool atp_worker_gathers(const struct atp_worker *w, u32 most)
+{
+	u32 window = atp_cong_window(&w->cong);
+	u32 want = min(most, window / ATP_GATHER_PART);
+
+	if (w->lost || w->inflight >= window)
+		return false;
+	return window - w->inflight < min(want, w->end - w->nxt);
+}
+
 static struct atp_chunk *chunk_of(const struct atp_worker *w, u32 seq)
 {
 	return seq == w->nxt ? w->unsent : atp_frag(w, seq)->chunk;

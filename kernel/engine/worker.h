@@ -42,6 +42,9 @@ struct atp_chunk {
 /* No slot: end of the list of fragments in flight */
 #define ATP_NO_SLOT	U32_MAX
 
+/* A burst waits for this part of the window, at most */
+#define ATP_GATHER_PART		4
+
 /* Answered later transmissions that make one lost */
 #define ATP_DUP_THRESH	3
 
@@ -175,6 +178,20 @@ bool atp_worker_readable(const struct atp_worker *w);
 
 /* The fragment that may be sent now: lost ones first, then new ones. */
 bool atp_worker_next(const struct atp_worker *w, u32 *seq);
+/**
+ * atp_worker_gathers() - should a burst wait for more room in the window?
+ * @w: worker that may send fragments
+ * @most: as many as fit a burst
+ *
+ * If each answer let one fragment go, all packets of all workers would be on
+ * their own from then on, and so would the answers to them.  So a worker whose
+ * window is nearly full waits until a quarter of it, or a burst, has room; the
+ * answers to what is in flight make that.  It does not wait with what is lost,
+ * nor with the last that was pushed.
+ *
+ * Return: whether to send nothing now.
+ */
+bool atp_worker_gathers(const struct atp_worker *w, u32 most);
 /* UDP payload length of that fragment's packet */
 u32 atp_worker_len(const struct atp_worker *w, u32 seq);
 /* Write the packet of the fragment that atp_worker_next() named and account it

@@ -22,6 +22,8 @@
 #include "worker.h"
 
 #define SIM_JOB		7
+/* fragments that leave a worker as one */
+#define SIM_BURST	41
 #define USEC		1000ULL
 #define MSEC		1000000ULL
 #define SEC		1000000000ULL
@@ -548,6 +550,9 @@ static void sim_worker_go(struct sim *s, u32 rank)
 		sim_enter(s, rank);
 		sim_app(s, rank);
 		while (atp_worker_next(&w->worker, &seq)) {
+			if (!(burst % SIM_BURST) &&
+			    atp_worker_gathers(&w->worker, SIM_BURST))
+				break;
 			len = atp_worker_len(&w->worker, seq);
 			buf = malloc(len + 1);
 			ASSERT_EQ(atp_worker_build(&w->worker, seq, s->now,

@@ -421,6 +421,48 @@ TEST(window)
 	done();
 }
 
+/* A burst waits for a quarter of the window, and never with nothing in flight */
+TEST(gathers)
+{
+	u32 n;
+
+	start();
+	EXPECT_EQ(atp_worker_gathers(&w, 41), false);
+	push_frags(22);
+	w.cong.cwnd = 16;
+	w.cong.ssthresh = 16;
+	EXPECT_EQ(atp_worker_gathers(&w, 41), false);
+	EXPECT_EQ(send_all(), 16);
+	for (n = 0; n < 3; n++) {
+		EXPECT_EQ(answer(n), ATP_OK);
+		EXPECT_EQ(atp_worker_gathers(&w, 41), true);
+	}
+	/* a burst is not longer than that, or its fragments are lost */
+	EXPECT_EQ(atp_worker_gathers(&w, 3), false);
+	w.lost = 1;
+	EXPECT_EQ(atp_worker_gathers(&w, 41), false);
+	w.lost = 0;
+	EXPECT_EQ(answer(n), ATP_OK);
+	EXPECT_EQ(atp_worker_gathers(&w, 41), false);
+	EXPECT_EQ(send_all(), 4);
+
+	/* there are two that were not sent yet, and no more to come */
+	EXPECT_EQ(answer(4), ATP_OK);
+	EXPECT_EQ(atp_worker_gathers(&w, 41), true);
+	EXPECT_EQ(answer(5), ATP_OK);
+	EXPECT_EQ(atp_worker_gathers(&w, 41), false);
+	EXPECT_EQ(send_all(), 2);
+
+	/* of a window so small each may go at once */
+	w.cong.cwnd = 7;
+	push_frags(100);
+	for (n = 6; n < 16; n++)
+		EXPECT_EQ(answer(n), ATP_OK);
+	EXPECT_EQ(w.inflight, 6);
+	EXPECT_EQ(atp_worker_gathers(&w, 41), false);
+	done();
+}
+
 TEST(cap)
 {
 	start();
