@@ -10,8 +10,8 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../lib"))
 from atptest import (  # noqa: E402
-    ACK, J_TIMEOUT, PING, PONG, PORT, Info, Netlink, attr, data, join, main,
-    new_net, run, same, sum_works, test, wait_for,
+    ACK, DATA, J_TIMEOUT, PING, PONG, PORT, Info, Netlink, attr, data, join,
+    main, new_net, pushed, run, same, sum_works, test, wait_for,
 )
 from burst import (  # noqa: E402
     FAR, JOB, NEAR, PS, STRANGER, Hand, PsHere, PsThere, address,
@@ -94,6 +94,39 @@ def at_a_worker_by_ipv6():
 def at_two_workers():
     """One burst for both ranks of a host"""
     at_workers(ranks=2)
+
+
+def left_by(device):
+    """Buffers, of however many packets"""
+    with open("/proc/thread-self/net/dev", encoding="ascii") as f:
+        line, = (line for line in f if line.split(":")[0].strip() == device)
+    return int(line.split(":")[1].split()[9])
+
+
+@test
+def answers_come_alone():
+    """Not each of them lets a fragment go alone."""
+    n = 1000
+    r = PsThere()
+    r.join()
+    s, = r.socks
+    r.want = [7 * k for k in range(n * r.size - 51)]
+    answers = r.cut(r.want, flags=ACK)
+    left = left_by("near")
+    pushed(s, *r.want)
+    answered = set()
+    while len(answered) < n:
+        seq = r.hand.receive(DATA).seq
+        answered.add(seq)
+        r.hand.send(answers[seq], NEAR)
+    r.pull()
+    left, info = left_by("near") - left, Info(s)
+    print(f"# {left} buffers, {info.sent} fragments, {info.resent} again, "
+          f"{info.timeouts} timeouts")
+    same(info.sent, n)
+    # a window grows by bursts as small as itself
+    most = n // 8 + info.resent + 20 * (1 + info.timeouts)
+    same(left <= most, True, f"at most {most}")
 
 
 # As long as a whole fragment of 62 lanes
