@@ -375,21 +375,30 @@ int atp_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg);
 
 /* worker.c */
 void atp_sk_init(struct atp_sock *as);
-void atp_sk_reset(struct sock *sk);
-int atp_sk_start(struct sock *sk);
+void atp_sk_fold(struct atp_sock *as);
+void atp_sk_arm(struct sock *sk);
 void atp_sk_update(struct sock *sk);
 void atp_sk_shutdown(struct sock *sk, u8 how);
-void atp_sk_stop(struct sock *sk);
-void atp_sk_purge(struct sock *sk);
-void atp_sk_free_frags(struct sock *sk);
-void atp_sk_push(struct sock *sk);
-void atp_sk_arm(struct sock *sk);
 void atp_sk_fail(struct sock *sk, u32 reason, u32 ranks);
 void atp_sk_remove(struct sock *sk);
 int atp_sk_rcv(struct sock *sk, struct sk_buff *skb);
 bool atp_sk_icmp(struct sock *sk, u32 epoch, bool too_big);
 void atp_sk_release_cb(struct sock *sk);
 int atp_sk_errno(const struct sock *sk);
+
+/* worker_send.c */
+void atp_sk_push(struct sock *sk);
+void atp_sk_send_ctl(struct atp_sock *as, u8 type);
+void atp_sk_too_big(struct sock *sk);
+
+/* worker_run.c */
+int atp_sk_start(struct sock *sk);
+void atp_sk_reset(struct sock *sk);
+void atp_sk_stop(struct sock *sk);
+void atp_sk_purge(struct sock *sk);
+void atp_sk_free_frags(struct sock *sk);
+
+/* info.c */
 void atp_sk_info(const struct sock *sk, struct atp_info *info);
 
 /* leave.c */

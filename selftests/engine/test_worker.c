@@ -421,7 +421,7 @@ TEST(window)
 	done();
 }
 
-/* A burst waits for a quarter of the window, and never with nothing in flight */
+/* A burst waits for a quarter of the window; with nothing in flight it goes. */
 TEST(gathers)
 {
 	u32 n;
