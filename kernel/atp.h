@@ -228,7 +228,8 @@ static inline u32 atp_job_slot(u32 rank)
  * @folded: statistics of @worker already in the counters
  * @timer: for the engine's deadlines, soft
  * @armed: when @timer runs out, 0 if it does not
- * @retry: a burst found no memory: try again then, 0 for no
+ * @retry: a burst found no memory or a full send buffer: try again then, 0 for
+ *	no
  * @tasklet: sends after a batch of parameter packets; server: the PS has news
  * @deferred: ATP_DEFER_* bits, set while a user owns the socket
  * @dtype: data type of the next chunk; server: of the last sum

@@ -147,6 +147,12 @@ static bool atp_sk_fill(struct atp_sock *as, struct atp_sk_burst *b)
 	return len == b->len;
 }
 
+/* So many packets of that length are a burst at most. */
+static u32 atp_sk_most(u32 len)
+{
+	return min_t(u32, UDP_MAX_SEGMENTS, ATP_BURST_BYTES / len);
+}
+
 /* One burst: fragments of one length, the last may be shorter. */
 static bool atp_sk_burst(struct atp_sock *as, u64 now)
 {
@@ -158,16 +164,13 @@ static bool atp_sk_burst(struct atp_sock *as, u64 now)
 
 	if (!atp_worker_next(w, &seq))
 		return false;
-	b.len = atp_worker_len(w, seq);
-	b.most = min_t(u32, UDP_MAX_SEGMENTS, ATP_BURST_BYTES / b.len);
-	if (atp_worker_gathers(w, b.most))
-		return false;
 	if (atp_sk_held(as)) {
 		as->retry = now + ATP_RETRY_NS;
 		atp_count(sock_net(&as->sk), as->job, ATP_MIB_OUT_HELD, 1);
 		return false;
 	}
-	b.most = min(b.most, atp_sk_due(w));
+	b.len = atp_worker_len(w, seq);
+	b.most = min(atp_sk_most(b.len), atp_sk_due(w));
 	b.skb = atp_alloc_burst(GFP_ATOMIC);
 	while (b.skb && atp_sk_fill(as, &b))
 		;
@@ -188,6 +191,7 @@ static bool atp_sk_burst(struct atp_sock *as, u64 now)
 void atp_sk_push(struct sock *sk)
 {
 	struct atp_sock *as = atp_sk(sk);
+	u32 most;
 	u64 now;
 
 	sock_owned_by_me(sk);
@@ -197,8 +201,14 @@ void atp_sk_push(struct sock *sk)
 		return;
 	now = ktime_get_ns();
 	as->retry = 0;
-	while (atp_sk_burst(as, now))
-		;
+	/* once: what ends a burst early, as a chunk's last fragment does, must
+	 * not keep the rest of the window from being used
+	 */
+	most = atp_sk_most(ATP_HDR_LEN + as->worker.params.fragment);
+	if (!atp_worker_gathers(&as->worker, most)) {
+		while (atp_sk_burst(as, now))
+			;
+	}
 	atp_sk_fold(as);
 	atp_sk_arm(sk);
 }

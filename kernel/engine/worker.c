@@ -113,7 +113,8 @@ bool atp_worker_gathers(const struct atp_worker *w, u32 most)
 	u32 window = atp_cong_window(&w->cong);
 	u32 want = min(most, window / ATP_GATHER_PART);
 
-	if (w->lost || w->inflight >= window)
+	/* what may be lost shows by answers to what is sent later */
+	if (w->lost || w->inflight != w->nxt - w->una || w->inflight >= window)
 		return false;
 	return window - w->inflight < min(want, w->end - w->nxt);
 }

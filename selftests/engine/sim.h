@@ -532,6 +532,7 @@ static void sim_worker_go(struct sim *s, u32 rank)
 {
 	struct sim_worker *w = &s->w[rank];
 	u64 burst = 0, at;
+	bool gathers;
 	u32 seq, len;
 	u8 *buf, type;
 
@@ -549,10 +550,8 @@ static void sim_worker_go(struct sim *s, u32 rank)
 		atp_worker_timeout(&w->worker, s->now);
 		sim_enter(s, rank);
 		sim_app(s, rank);
-		while (atp_worker_next(&w->worker, &seq)) {
-			if (!(burst % SIM_BURST) &&
-			    atp_worker_gathers(&w->worker, SIM_BURST))
-				break;
+		gathers = atp_worker_gathers(&w->worker, SIM_BURST);
+		while (!gathers && atp_worker_next(&w->worker, &seq)) {
 			len = atp_worker_len(&w->worker, seq);
 			buf = malloc(len + 1);
 			ASSERT_EQ(atp_worker_build(&w->worker, seq, s->now,

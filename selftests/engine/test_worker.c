@@ -437,11 +437,8 @@ TEST(gathers)
 		EXPECT_EQ(answer(n), ATP_OK);
 		EXPECT_EQ(atp_worker_gathers(&w, 41), true);
 	}
-	/* a burst is not longer than that, or its fragments are lost */
+	/* a burst is not longer than that */
 	EXPECT_EQ(atp_worker_gathers(&w, 3), false);
-	w.lost = 1;
-	EXPECT_EQ(atp_worker_gathers(&w, 41), false);
-	w.lost = 0;
 	EXPECT_EQ(answer(n), ATP_OK);
 	EXPECT_EQ(atp_worker_gathers(&w, 41), false);
 	EXPECT_EQ(send_all(), 4);
@@ -455,10 +452,35 @@ TEST(gathers)
 
 	/* of a window so small each may go at once */
 	w.cong.cwnd = 7;
+	w.cong.ssthresh = 7;
+	w.cong.credit = 0;
 	push_frags(100);
+	/* and the window may have become smaller than what is in flight */
+	EXPECT_EQ(w.inflight, 16);
+	EXPECT_EQ(atp_worker_gathers(&w, 41), false);
 	for (n = 6; n < 16; n++)
 		EXPECT_EQ(answer(n), ATP_OK);
 	EXPECT_EQ(w.inflight, 6);
+	EXPECT_LE(atp_cong_window(&w.cong), 8);
+	EXPECT_EQ(atp_worker_gathers(&w, 41), false);
+	done();
+}
+
+/* What may be lost is not waited with */
+TEST(gathers_in_order)
+{
+	start();
+	push_frags(100);
+	w.cong.cwnd = 16;
+	w.cong.ssthresh = 16;
+	EXPECT_EQ(send_all(), 16);
+	EXPECT_EQ(answer(1), ATP_OK);
+	EXPECT_EQ(atp_worker_gathers(&w, 41), false);
+	EXPECT_EQ(answer(0), ATP_OK);
+	EXPECT_EQ(atp_worker_gathers(&w, 41), true);
+	/* it is to be sent again */
+	EXPECT_EQ(raw_request(3), ATP_OK);
+	EXPECT_EQ(w.lost, 1);
 	EXPECT_EQ(atp_worker_gathers(&w, 41), false);
 	done();
 }

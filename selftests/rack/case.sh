@@ -50,6 +50,11 @@ declare -A c=(
 	[of]=each		# job; any: one of them is enough
 )
 
+# To attach the switch's program takes a minute there, and all wait for it.
+case $(</proc/sys/kernel/osrelease) in
+*-kasan | *-kcsan) c[limit]=240 ;;
+esac
+
 for word in "$@"; do
 	key=${word%%=*}
 	if [ "$key" = "$word" ] || [ -z "${c[$key]+x}" ]; then
