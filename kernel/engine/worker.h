@@ -187,8 +187,8 @@ bool atp_worker_next(const struct atp_worker *w, u32 *seq);
  * their own from then on, and so would the answers to them.  So a worker whose
  * window is nearly full waits until a quarter of it, or a burst, has room; the
  * answers to what is in flight make that.  It does not wait while something is
- * lost or may be, as later fragments were answered, nor if there is room for all
- * that is left.
+ * lost or may be, as later fragments were answered, nor if there is room for
+ * all that is left.
  *
  * To be asked once before all that is sent in a row.
  *
