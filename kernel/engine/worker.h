@@ -178,6 +178,7 @@ bool atp_worker_readable(const struct atp_worker *w);
 
 /* The fragment that may be sent now: lost ones first, then new ones. */
 bool atp_worker_next(const struct atp_worker *w, u32 *seq);
+
 /**
  * atp_worker_gathers() - should a burst wait for more room in the window?
  * @w: worker that may send fragments
@@ -195,6 +196,7 @@ bool atp_worker_next(const struct atp_worker *w, u32 *seq);
  * Return: whether to send nothing now.
  */
 bool atp_worker_gathers(const struct atp_worker *w, u32 most);
+
 /* UDP payload length of that fragment's packet */
 u32 atp_worker_len(const struct atp_worker *w, u32 seq);
 /* Write the packet of the fragment that atp_worker_next() named and account it

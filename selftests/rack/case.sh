@@ -50,7 +50,8 @@ declare -A c=(
 	[of]=each		# job; any: one of them is enough
 )
 
-# To attach the switch's program takes a minute there, and all wait for it.
+# On kasan a rank that attaches the switch's program lets the others wait for more
+# than a minute.
 case $(</proc/sys/kernel/osrelease) in
 *-kasan | *-kcsan) c[limit]=240 ;;
 esac
