@@ -66,19 +66,27 @@ say() {
 fail() {
 	say FAIL "$1"
 	failed=$((failed + 1))
-	summary+=("$1")
+	summary+=("FAILED  $1")
 }
 
-# count WHERE NAME LOG: add the results of a test
+# count WHERE NAME LOG: add the results of a test.  What failed is said once more
+# at the end, as often nothing but the end of the output is looked at.
 count() {
-	local p f
+	local p f line
 
 	read -r p f <"$3.result"
 	# a test that yields no result proves nothing
 	[ $((p + f)) -gt 0 ] || f=1
 	passed=$((passed + p))
 	failed=$((failed + f))
-	[ "$f" -eq 0 ] || summary+=("$1 $2: $f failed, output in ${3#"$top"/}")
+	[ "$f" -ne 0 ] || return
+	summary+=("FAILED  $1 $2: $f failed, output in ${3#"$top"/}")
+	while read -r line; do
+		summary+=("  | $line")
+	done < <({
+		sed 1d "$3.result"
+		failures "$3"
+	} | head -n 12 | cut -c -300)
 }
 
 wanted() {
@@ -251,7 +259,7 @@ join_lane() {
 	}
 	{
 		read -r p f
-		while read -r line; do
+		while IFS= read -r line; do
 			summary+=("$line")
 		done
 	} <"$logs/vm-$1.count"
@@ -373,7 +381,7 @@ trap - INT TERM
 
 if [ ${#summary[@]} -gt 0 ]; then
 	echo
-	printf '  FAILED  %s\n' "${summary[@]}"
+	printf '  %s\n' "${summary[@]}"
 	echo
 fi
 [ $((passed + failed)) -gt 0 ] ||

@@ -33,7 +33,14 @@ listed() {
 		grep -q "^$2 .* x t"
 }
 
-plan 19
+# said_at_the_end TEXT SCRIPT: between the last FAILED and the count
+said_at_the_end() {
+	printf '#!/bin/bash\n%s\n' "$2" >"$tmp/suites/x/t"
+	SUITES=$tmp/suites LOGS=$tmp/logs ../run.sh |
+		tac | sed '/^ *FAILED/q' | grep -Fq -- "$1"
+}
+
+plan 22
 check "all well" outcome "2 passed, 0 failed" 'echo 1..2; echo ok 1; echo ok 2 - b'
 check "one fails" outcome "1 passed, 1 failed" \
 	'echo 1..2; echo ok 1; echo not ok 2; exit 1'
@@ -50,6 +57,12 @@ check "skipped result" outcome "0 passed, 1 failed" \
 check "skipped test" outcome "0 passed, 1 failed" 'echo "1..0 # SKIP"; exit 4'
 check "no output" outcome "0 passed, 1 failed" ''
 check "hangs" outcome "0 passed, 1 failed" 'echo 1..1; sleep 60'
+check "what failed is said at the end" said_at_the_end "| not ok 2 - b" \
+	'echo 1..2; echo ok 1; echo not ok 2 - b'
+check "... and why" said_at_the_end "| # 3 is not 4" \
+	'echo 1..2; echo ok 1; echo not ok 2 - b; echo "# 3 is not 4"'
+check "... and what has no result" said_at_the_end "1 of 2 results missing" \
+	'echo 1..2; echo ok 1'
 check "a test of all machines" listed vm kasan --kernel kasan
 check "one of a debug kernel alone" \
 	listed kasan kasan --kernel kasan
