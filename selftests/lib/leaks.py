@@ -13,8 +13,12 @@ a fraction of the cycles is for what caches keep at hand by design; no leak is a
 small.  What RCU or the page allocator frees late is waited for.
 """
 
+import ctypes
 import glob
+import os
 import time
+
+MEMBARRIER, GLOBAL = 324, 1     # x86-64
 
 LIMIT = 240
 # KiB that the allocator of per-CPU memory may keep at hand
@@ -63,11 +67,27 @@ def give_back():
             f.write("1")
 
 
+def wait_for_rcu():
+    """A CPU calls in order what is to be called after a grace period, so what
+    waited there before is done.  Twice: what is freed may have something freed."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    allowed = os.sched_getaffinity(0)
+    for cpu in 2 * list(allowed):
+        os.sched_setaffinity(0, {cpu})
+        if libc.syscall(MEMBARRIER, GLOBAL, 0, 0):
+            raise OSError(ctypes.get_errno(), "membarrier")
+    os.sched_setaffinity(0, allowed)
+
+
 class Leaks:
-    """What is in use now.  Do a few cycles before, for what is kept once."""
+    """What is in use now.  Do a few cycles before, for what is kept once.
+
+    What was given up before must be gone, or its going hides what is kept.
+    """
 
     def __init__(self):
         self.spare = TRACKED if tracks_references() else {}
+        wait_for_rcu()
         give_back()
         self.slab = slab_objects()
         self.percpu = meminfo("Percpu")
