@@ -195,13 +195,13 @@ TEST(saturated_lane)
 	for (a = 0; a < EDGES; a++) {
 		for (b = 0; b < EDGES; b++) {
 			int64_t sum = (int64_t)edge[a] + edge[b], want;
-			bool over = false;
+			__u64 over = 0;
 
 			want = sum > INT32_MAX ? INT32_MAX :
 			       sum < INT32_MIN ? INT32_MIN : sum;
 			EXPECT_EQ((int32_t)sw_add1_saturated(edge[a], edge[b],
 							     &over), want);
-			EXPECT_EQ(over, sum != want);
+			EXPECT_EQ(over >> 63, sum != want);
 		}
 	}
 }
@@ -273,9 +273,11 @@ static void check_loops(int words, int32_t first, int32_t second)
 		sw_lanes(q, end, (__u64 *)lanes, blocks, sw_step_add);
 	}
 	if (wide || sum & SW_LANES_LEFT) {
-		over = sw_lanes_saturate(q, end, (__u64 *)lanes,
-					 blocks * SW_BLOCK, !wide);
+		if (!wide)
+			sw_lanes(q, end, (__u64 *)lanes, blocks, sw_step_widen);
 		wide = true;
+		over = sw_lanes_saturate(q, end, (__u64 *)lanes,
+					 blocks * SW_BLOCK);
 	}
 	EXPECT_EQ(over, want != (int32_t)want);
 

@@ -102,6 +102,16 @@ __noinline int sw_do_undo(struct xdp_md *ctx, __u32 l4, __u32 index)
 	return sw_lanes(p, sw_end(ctx), a->lanes, sw_blocks, sw_step_undo);
 }
 
+__noinline int sw_do_widen(struct xdp_md *ctx, __u32 l4, __u32 index)
+{
+	struct sw_agg *a = sw_agg_at(index);
+	void *p = sw_lanes_at(ctx, l4);
+
+	if (!a || !p)
+		return 0;
+	return sw_lanes(p, sw_end(ctx), a->lanes, sw_blocks, sw_step_widen);
+}
+
 __noinline int sw_do_saturate(struct xdp_md *ctx, __u32 l4, __u32 index)
 {
 	struct sw_agg *a = sw_agg_at(index);
@@ -109,11 +119,7 @@ __noinline int sw_do_saturate(struct xdp_md *ctx, __u32 l4, __u32 index)
 
 	if (!a || !p)
 		return 0;
-	if (a->wide)
-		return sw_lanes_saturate(p, sw_end(ctx), a->lanes,
-					 sw_blocks * SW_BLOCK, false);
-	return sw_lanes_saturate(p, sw_end(ctx), a->lanes,
-				 sw_blocks * SW_BLOCK, true);
+	return sw_lanes_saturate(p, sw_end(ctx), a->lanes, sw_blocks * SW_BLOCK);
 }
 
 __noinline int sw_do_out(struct xdp_md *ctx, __u32 l4, __u32 index)
@@ -153,8 +159,10 @@ __noinline int sw_do_find(__u32 id, const struct sw_addr *addr)
 	if (!job || !addr)
 		return ATP_MAX_WORKERS;
 	for (i = 0; i < ATP_MAX_WORKERS; i++) {
-		if (i < (int)job->workers &&
-		    sw_same_addr(addr->word, job->rank[i].addr))
+		/* ends the loop: the verifier would go on in two ways */
+		if (i >= (int)job->workers)
+			break;
+		if (sw_same_addr(addr->word, job->rank[i].addr))
 			return i;
 	}
 	return ATP_MAX_WORKERS;
@@ -325,10 +333,13 @@ static __always_inline __u32 sw_aggregate(struct xdp_md *ctx, struct sw_pkt *p,
 	if (plan & SW_ADD) {
 		bool over = false;
 
-		if (left || a->wide) {
+		if (left && !a->wide) {
+			sw_do_widen(ctx, l4, index);
+			a->wide = 1;
+		}
+		if (a->wide) {
 			over = sw_do_saturate(ctx, l4, index);
 			c->overflow += over;
-			a->wide = 1;
 		}
 		sw_add(a, p, over, now);
 	}

@@ -43,14 +43,17 @@
 
 /*
  * One instruction, here.  Left alone the compiler adds up a block's words in
- * another order, for which the registers do not suffice.
+ * another order, for which the registers do not suffice, and makes branches of
+ * signs.
  */
 #ifdef __bpf__
 #define sw_plus(to, x)		asm volatile("%0 += %1" : "+r"(to) : "r"(x))
 #define sw_or(to, x)		asm volatile("%0 |= %1" : "+r"(to) : "r"(x))
+#define sw_sign(x)		asm volatile("%0 s>>= 63" : "+r"(x))
 #else
 #define sw_plus(to, x)		((to) += (x))
 #define sw_or(to, x)		((to) |= (x))
+#define sw_sign(x)		((x) >>= 63)
 #endif
 
 /* Both are arguments where a loop has them in registers */
@@ -80,19 +83,22 @@ static __always_inline __u64 sw_lane_out(__u64 t, __u64 signs, __u64 bias)
 	return (t + bias) ^ signs;
 }
 
-static __always_inline __u32 sw_add1_saturated(__u32 x, __u32 y, bool *over)
+/* The nearest to the sum that a lane can be.  Without a branch: the verifier
+ * would follow both ways at each of a payload's lanes.  @over gets its uppermost
+ * bit set if that is not the sum.
+ */
+static __always_inline __u32 sw_add1_saturated(__u32 x, __u32 y, __u64 *over)
 {
 	__s64 sum = (__s64)(__s32)x + (__s32)y;
+	__s64 beyond = -((__u64)(sum + 0x80000000LL) >> 32);
+	__s64 limit = sum;
 
-	if (sum > 0x7fffffffLL) {
-		*over = true;
-		return 0x7fffffff;
-	}
-	if (sum < -0x80000000LL) {
-		*over = true;
-		return 0x80000000;
-	}
-	return (__u32)sum;
+	*over |= beyond;
+	/* all bits or none */
+	sw_sign(beyond);
+	sw_sign(limit);
+	limit ^= 0x7fffffff;
+	return sum ^ ((sum ^ limit) & beyond);
 }
 
 /**
@@ -203,6 +209,20 @@ static __always_inline void sw_step_undo(void *p, __u64 *lanes, int n,
 		lanes[j] -= sw_lane_signed(word[j], s->signs);
 }
 
+/* The payload was added to a narrow sum: it is taken back, the sum is wide */
+static __always_inline void sw_step_widen(void *p, __u64 *lanes, int n,
+					  struct sw_sums *s)
+{
+	const sw_word *word = p;
+	int j;
+
+#pragma GCC unroll 8
+	for (j = 0; j < n; j++)
+		lanes[j] = sw_lane_out(lanes[j] -
+				       sw_lane_signed(word[j], s->signs),
+				       s->signs, s->bias);
+}
+
 static __always_inline void sw_step_out(void *p, __u64 *lanes, int n,
 					struct sw_sums *s)
 {
@@ -272,16 +292,15 @@ static __always_inline __u32 sw_lanes(void *p, const void *end, __u64 *lanes,
 }
 
 /*
- * The payload is added to the sum lane by lane, saturating, and the sum is wide
- * after it.  It was @narrow before, and had the payload added already?
+ * The payload is added to a wide sum lane by lane, saturating.  One word at a
+ * time: unrolled, the verifier would take five times as long.
  *
  * Return: has a lane been saturated?
  */
 static __always_inline bool sw_lanes_saturate(const void *p, const void *end,
-					      __u64 *lanes, int words,
-					      bool narrow)
+					      __u64 *lanes, int words)
 {
-	bool over = false;
+	__u64 over = 0;
 	int i;
 
 	for (i = 0; i < words; i++) {
@@ -292,16 +311,11 @@ static __always_inline bool sw_lanes_saturate(const void *p, const void *end,
 		if (p + 8 > end)
 			break;
 		y = p;
-		if (narrow)
-			lanes[i] = sw_lane_out(lanes[i] -
-				sw_lane_signed(*(const sw_word *)p,
-					       SW_LANE_SIGNS),
-				SW_LANE_SIGNS, SW_LANE_BIAS);
 		x[0] = sw_add1_saturated(x[0], y[0], &over);
 		x[1] = sw_add1_saturated(x[1], y[1], &over);
 		p += 8;
 	}
-	return over;
+	return over >> 63;
 }
 
 #endif /* _ATP_SWITCH_LANES_H */
