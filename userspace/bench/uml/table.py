@@ -22,8 +22,8 @@ def switch_seconds(switch, workers, payload):
     sum, and the parameters pass once more."""
     ns = {r["action"]: r["ns_per_fragment"] for r in switch
           if r["bytes"] == payload}
-    fragment = (ns["alloc"] + (workers - 2) * ns["add"] + ns["complete"] +
-                ns["param"])
+    fragment = (ns["allocate"] + (workers - 2) * ns["aggregate"] +
+                ns["complete"] + ns["parameter"])
     return fragment / payload
 
 
