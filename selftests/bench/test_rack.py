@@ -64,6 +64,15 @@ def complete(row):
         0 < row["min_Bps"] <= row["median_Bps"] <= row["max_Bps"]
 
 
+def limited(row):
+    """Several times the limit was offered; a queue that was full at first may
+    have let a little more pass."""
+    most = 1.05 * row["link_Bps"]
+    return (row["flood_redirected_Bps"] > 2 * most and
+            0 < row["flood_in_Bps"] <= most and
+            0 < row["flood_out_Bps"] <= most)
+
+
 def counted(row):
     """Of two workers each must send and get as much as a tensor, whatever the
     algorithm; a PS gets that of both, unless a switch has added them."""
@@ -94,9 +103,8 @@ def main():
         result(all(map(complete, rows)), "rows are complete")
         result(all(counted(r) for r in rows if r["bed"] == "rack"),
                "bytes on every link are counted")
-        result(all(r["flood_redirected_Bps"] > 0 and r["flood_in_Bps"] > 0
-                   for r in rows if r["bed"] == "rack"),
-               "what XDP redirects comes in by the limit")
+        result(all(limited(r) for r in rows if r["bed"] == "rack"),
+               "what XDP redirects comes in by the limit, and no more")
     print(f"1..{count}")
     return failed != 0
 

@@ -419,6 +419,19 @@ rack_netem() {
 	done
 }
 
+# rack_lost: packets that netem has taken on all legs, since each was disturbed as
+# it is now
+rack_lost() {
+	local host
+
+	for host in $(rack_hosts); do
+		tc -n "atp-$host" -s qdisc show
+	done | awk '$2 == "netem" { ours = 1; next }
+		$1 == "qdisc" { ours = 0 }
+		ours && $1 == "Sent" { sub(",", "", $7); lost += $7 }
+		END { print lost + 0 }'
+}
+
 rack_link() {
 	ip -n "atp-$1" link set eth0 "$2"
 }

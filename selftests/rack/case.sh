@@ -48,6 +48,7 @@ declare -A c=(
 	[want]=""		# counters of the switch that must not be zero;
 				# default: aggregated, single with one worker
 	[of]=each		# job; any: one of them is enough
+	[then]=aggregated	# counter that grows in a run after at
 )
 
 # On kasan a rank that attaches the switch's program lets the others wait for more
@@ -168,6 +169,30 @@ look() {
 	[ $have -gt 0 ] || complain "none of them has ${c[want]}"
 }
 
+# counter NAME JOB: of the switch
+counter() {
+	rack_switch_counters "$2" | awk -v name="$1" '$1 == name { n = $2 }
+		END { print n + 0 }'
+}
+
+# What was done to the switch in mid-stream is no reason for it to leave the sums
+# to the PS from then on.
+look_again() {
+	local job before=() counters
+
+	for job in "${jobs[@]}"; do
+		before+=("$(counter "${c[then]}" "$job")")
+	done
+	at=()
+	run
+	for job in "${jobs[@]}"; do
+		counters=$(rack_switch_counters "$job") || fail "no counters"
+		[ "$(counter "${c[then]}" "$job")" -gt "${before[0]}" ] ||
+			complain "no more ${c[then]} than ${before[0]}"
+		before=("${before[@]:1}")
+	done
+}
+
 # has_all COUNTERS
 has_all() {
 	local name
@@ -197,11 +222,19 @@ for state in ${c[switch]//,/ }; do
 	*) fail "the switch cannot be $state" ;;
 	esac
 	run
-	if [ "$state" = on ] && [ ${#at[@]} -eq 0 ]; then
+	if [ ${#at[@]} -gt 0 ]; then
+		[ ! -e "$rack_state/switch" ] || look_again
+	elif [ "$state" = on ]; then
 		look
 	fi
 	c[seed]=$((c[seed] + 1))
 done
+
+# A sum that is right proves nothing of a loss that did not happen.
+if [ "${c[loss]%.*}" -gt 0 ] && [ "$(rack_lost)" -eq 0 ]; then
+	echo "case: nothing was lost"
+	status=1
+fi
 
 if [ "${c[rack]}" = keep ]; then
 	for job in "${jobs[@]}"; do

@@ -197,7 +197,7 @@ group_collision() {
 
 # The switch forgets, comes and goes while fragments are on their way
 group_restart() {
-	local payload
+	local payload then=aggregated
 
 	rack 4 3300
 	for payload in 248 3072; do
@@ -214,7 +214,8 @@ group_restart() {
 			at="3:switch_upgrade" at2="9:switch_upgrade"
 		try workers=4 payload=$payload chunks=16 switch=on \
 			at="3:switch_empty" at2="9:switch_empty"
-		try workers=4 payload=$payload chunks=16 switch=on \
+		[ $payload -le 400 ] || then=oversize
+		try workers=4 payload=$payload chunks=16 switch=on then=$then \
 			at="3:switch_resize aggregators 3" \
 			at2="9:switch_resize aggregators 9000 payload 400"
 	done

@@ -21,10 +21,8 @@ words() {
 	return "$status"
 }
 
-for page in atp atp-job atp-sock atp-stats atp-switch atp-top atp-monitor \
-	atp-check atp-perf; do
-	check "lint: $page.8" run 0 '' mandoc -Tlint -Wwarning \
-		"$man/$page.8"
+for page in "$man"/*.[0-9]; do
+	check "lint: ${page##*/}" run 0 '' mandoc -Tlint -Wwarning "$page"
 done
 for object in job sock stats top check perf; do
 	check "$object: page and usage agree" words "atp-$object.8" \

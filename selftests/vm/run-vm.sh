@@ -315,7 +315,8 @@ boot() {
 # Nothing but live patching of kernel text, by the kernel itself, leads there.
 # Or it finds that the breakpoint is gone and tries again, with the same copy, for
 # ever: a CPU that is stuck at an instruction that only goes on, as a branch
-# does that the kernel patches (static keys: jmp, nop).
+# does that the kernel patches (static keys: jmp, nop).  What the module is stuck at
+# is its own fault.
 # Nor is it the guest's fault when the emulator crashes.
 emulator_fault() {
 	[ "$accel" = tcg ] && [ -z "$late" ] && [ ! -s "$run/status" ] ||
@@ -328,6 +329,7 @@ emulator_fault() {
 
 stuck_at_a_branch() {
 	grep -q 'Kernel panic - not syncing: softlockup' "$log" &&
+	! grep -m 1 'RIP: 0010:' "$log" | grep -q '\[atp\]' &&
 	grep -m 1 -A 1 'RIP: 0010:' "$log" |
 	grep -E '<eb>|<e9>|<66> 90|<0f> 1f 44 00 00' |
 	grep -q -v '<eb> fe'	# to itself
