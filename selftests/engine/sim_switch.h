@@ -242,9 +242,11 @@ static bool sim_real_gradient(struct sim_switch *s, struct sim_frame *f,
 		      sw_lanes(lanes, end, a->lanes, blocks, sw_step_add);
 		over = false;
 		if (sum & SW_LANES_LEFT) {
-			over = sw_lanes_saturate(lanes, end, a->lanes, words,
-						 !a->wide);
+			if (!a->wide)
+				sw_lanes(lanes, end, a->lanes, blocks,
+					 sw_step_widen);
 			a->wide = 1;
+			over = sw_lanes_saturate(lanes, end, a->lanes, words);
 		}
 		sw_add(a, &p, over, now);
 	}
