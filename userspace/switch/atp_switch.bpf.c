@@ -119,7 +119,8 @@ __noinline int sw_do_saturate(struct xdp_md *ctx, __u32 l4, __u32 index)
 
 	if (!a || !p)
 		return 0;
-	return sw_lanes_saturate(p, sw_end(ctx), a->lanes, sw_blocks * SW_BLOCK);
+	return sw_lanes_saturate(p, sw_end(ctx), a->lanes,
+				 sw_blocks * SW_BLOCK);
 }
 
 __noinline int sw_do_out(struct xdp_md *ctx, __u32 l4, __u32 index)

@@ -84,8 +84,8 @@ static __always_inline __u64 sw_lane_out(__u64 t, __u64 signs, __u64 bias)
 }
 
 /* The nearest to the sum that a lane can be.  Without a branch: the verifier
- * would follow both ways at each of a payload's lanes.  @over gets its uppermost
- * bit set if that is not the sum.
+ * would follow both ways at each of a payload's lanes.  @over gets its
+ * uppermost bit set if that is not the sum.
  */
 static __always_inline __u32 sw_add1_saturated(__u32 x, __u32 y, __u64 *over)
 {
