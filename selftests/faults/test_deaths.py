@@ -105,7 +105,9 @@ def taken():
 
 def all_is_well():
     """Runs work, and what a dead one has left in the switch is free."""
-    print(f"# {taken()} aggregators taken")
+    left = taken()
+    print(f"# {left} aggregators taken")
+    expect(left > 0, True)
 
     def all_free():
         a_run_works()

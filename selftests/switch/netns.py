@@ -3,6 +3,7 @@
 """The switch with real packets: namespaces, veth, native mode."""
 
 import itertools
+import json
 import os
 import socket
 import sys
@@ -227,11 +228,21 @@ def test_control_and_unknown_jobs_pass():
     want(others['control'] >= 1 and others['unknown'] >= 1, str(others))
 
 
+def program(dev):
+    """The number of the one that runs there"""
+    link = json.loads(within('s', 'ip -j link show dev ' + dev).stdout)[0]
+    return link['xdp']['prog']['id']
+
+
 def test_upgrade_keeps_sums():
     socks, seq = hosts(), next(numbers)
     before = counters(JOB)
     push(socks, seq, [0, 1], 350, PS)
+    old = [program('p%d' % i) for i in range(1, 6)]
     switch('attach dev p1')
+    new = [program('p%d' % i) for i in range(1, 6)]
+    want(len(set(old)) == len(set(new)) == 1, 'one program at all ports')
+    want(new[0] != old[0], 'the program is the old one')
     push(socks, seq, [2, 3], 350, PS)
     equal(receive(socks[4]).lanes, total(range(4), 350), 'sum')
     after = counters(JOB)
