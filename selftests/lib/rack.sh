@@ -472,6 +472,10 @@ rack_ps_bytes() {
 		sed 's/.*RX: [^\\]*\\ *\([0-9]*\) .*/\1/'
 }
 
+rack_switch_is_on() {
+	[ -e "$rack_state/switch" ]
+}
+
 # rack_switch_counters ID: "name count" for those that are not zero
 rack_switch_counters() {
 	rack_atp switch switch show job "$1" |

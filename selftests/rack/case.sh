@@ -223,7 +223,7 @@ for state in ${c[switch]//,/ }; do
 	esac
 	run
 	if [ ${#at[@]} -gt 0 ]; then
-		[ ! -e "$rack_state/switch" ] || look_again
+		! rack_switch_is_on || look_again
 	elif [ "$state" = on ]; then
 		look
 	fi
