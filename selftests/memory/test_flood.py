@@ -42,6 +42,8 @@ class Sender:
             s = socket.socket(socket.AF_INET, socket.SOCK_RAW,
                               socket.IPPROTO_UDP)
             s.bind((source, 0))
+            # nobody reads what comes in by it
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)
             self.raw[source] = s
 
     def send(self, source, to, payload):
