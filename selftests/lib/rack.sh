@@ -246,10 +246,14 @@ rack_down() {
 	rm -rf "$rack_state"
 }
 
+rack_switch_is_on() {
+	[ -e "$rack_state/switch" ]
+}
+
 rack_switch_on() {
 	local dev ports=() job
 
-	if [ -e "$rack_state/switch" ]; then
+	if rack_switch_is_on; then
 		[ "$*" != "$(<"$rack_state/switch")" ] || return 0
 		rack_switch_off || return
 	fi
@@ -265,7 +269,7 @@ rack_switch_on() {
 }
 
 rack_switch_off() {
-	[ -e "$rack_state/switch" ] || return 0
+	rack_switch_is_on || return 0
 	rack_atp switch switch detach || return
 	rm "$rack_state/switch"
 }
@@ -344,7 +348,7 @@ rack_job_add() {
 		rack_atp "$host" job add "$id" $members "$@" || return
 	done
 	echo "$id $workers $family $ps" >>"$rack_state/jobs"
-	[ ! -e "$rack_state/switch" ] ||
+	! rack_switch_is_on ||
 		rack_switch_job "$id" "$workers" "$family" "$ps"
 }
 
@@ -359,7 +363,7 @@ rack_job_del() {
 	read -r id workers family ps < <(grep "^$1 " "$rack_state/jobs") ||
 		return
 	sed -i "/^$id /d" "$rack_state/jobs"
-	[ ! -e "$rack_state/switch" ] ||
+	! rack_switch_is_on ||
 		rack_atp switch switch job del "$id" || return
 	rack_job_hosts "$workers" "$ps"
 	for host in $REPLY; do
@@ -472,10 +476,6 @@ rack_ps_bytes() {
 		sed 's/.*RX: [^\\]*\\ *\([0-9]*\) .*/\1/'
 }
 
-rack_switch_is_on() {
-	[ -e "$rack_state/switch" ]
-}
-
 # rack_switch_counters ID: "name count" for those that are not zero
 rack_switch_counters() {
 	rack_atp switch switch show job "$1" |
@@ -485,7 +485,7 @@ rack_switch_counters() {
 # What the PS and the switch say of all jobs
 rack_show() {
 	rack_atp "${RACK_PS:-ps}" -stats job show
-	[ ! -e "$rack_state/switch" ] || rack_atp switch switch show
+	! rack_switch_is_on || rack_atp switch switch show
 }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then

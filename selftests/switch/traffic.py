@@ -65,14 +65,16 @@ def was_locked(got, job):
 
 def push_all(socks, to, lanes, job):
     """A fragment of all: its number, and what comes to the PS"""
-    while True:
+    for _ in range(5):
         seq = next(numbers)
         push(socks, seq, range(4), lanes, to, job=job)
         got = receive(socks[4])
         if not was_locked(got, job):
-            return seq, got
+            break
+        print('# %d met a locked aggregator' % seq)
         while not silent(socks[4]):
             pass
+    return seq, got
 
 
 def round_trip(socks, to, first, lanes, job=JOB):

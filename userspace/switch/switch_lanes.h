@@ -293,7 +293,7 @@ static __always_inline __u32 sw_lanes(void *p, const void *end, __u64 *lanes,
 
 /*
  * The payload is added to a wide sum lane by lane, saturating.  One word at a
- * time: unrolled, the verifier would take five times as long.
+ * time: unrolled it was more than the verifier of 6.18 looks at.
  *
  * Return: has a lane been saturated?
  */
