@@ -26,6 +26,8 @@ int atp_reason_errno(u32 reason)
 		return -EIDRM;
 	case ATP_REASON_SERVER:
 		return -EOWNERDEAD;
+	case ATP_REASON_PS_SILENT:
+		return -EHOSTDOWN;
 	default:
 		return -ECONNABORTED;
 	}

@@ -182,7 +182,7 @@ u8 atp_session_tick(struct atp_session *s, u64 now)
 		 * host that was suspended asks once more.
 		 */
 		if (now < s->next + beat(s)) {
-			fail(s, ATP_REASON_SILENT, 0);
+			fail(s, ATP_REASON_PS_SILENT, 0);
 			return 0;
 		}
 		s->heard = now - (s->params.timeout - beat(s));

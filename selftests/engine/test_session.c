@@ -128,7 +128,7 @@ TEST(joining_without_an_answer)
 		ASSERT_LT(joins, 1000);
 	}
 	EXPECT_EQ(s.state, ATP_SESSION_FAILED);
-	EXPECT_EQ(s.reason, ATP_REASON_SILENT);
+	EXPECT_EQ(s.reason, ATP_REASON_PS_SILENT);
 	EXPECT_EQ(s.ranks, 0);
 	EXPECT_EQ(at, 9 * SEC);
 	EXPECT_GE(joins, 15);
@@ -246,7 +246,7 @@ TEST(silence_of_the_ps)
 	EXPECT_EQ(at, 9 * SEC);
 	EXPECT_EQ(pings, 3 * 16);
 	EXPECT_EQ(s.state, ATP_SESSION_FAILED);
-	EXPECT_EQ(s.reason, ATP_REASON_SILENT);
+	EXPECT_EQ(s.reason, ATP_REASON_PS_SILENT);
 	EXPECT_EQ(s.ranks, 0);
 }
 

@@ -24,7 +24,7 @@ from reports import (  # noqa: E402
     ErrorMessage, Monitor, error_message, stall_names, stalls, tell,
 )
 from test_sockets import (  # noqa: E402
-    ATP_DTYPE, INT32, LEFT, REMOVED, SILENT, SOL_ATP, STATE_FAILED,
+    ATP_DTYPE, INT32, LEFT, PS_SILENT, REMOVED, SILENT, SOL_ATP, STATE_FAILED,
     Rank, expect,
 )
 
@@ -158,7 +158,7 @@ def a_dead_host_is_named_by_all():
     with Monitor("ps", JOB) as at_ps, Monitor("w0", JOB) as at_worker:
         try:
             with Death(errno.ETIMEDOUT, 1 << LAST,
-                       own=(errno.ETIMEDOUT, 0)) as death:
+                       own=(errno.EHOSTDOWN, 0)) as death:
                 rack("link", f"w{LAST}", "down")
                 event = at_ps.event("stalled")
                 expect(event["ranks"], [LAST])
@@ -229,11 +229,11 @@ def a_dead_ps_ends_all():
     job()
     with Monitor("w0", JOB) as at_worker:
         try:
-            with Death(errno.ETIMEDOUT, 0, own=(errno.ETIMEDOUT, 0)) as death:
+            with Death(errno.EHOSTDOWN, 0, own=(errno.EHOSTDOWN, 0)) as death:
                 rack("link", "ps", "down")
                 told = death.others.ended()
                 death.last.ended()
-            failed(at_worker, told, "silent", [])
+            failed(at_worker, told, "ps-silent", [])
         finally:
             rack("link", "ps", "up")
         all_is_well()
@@ -361,7 +361,7 @@ def pending_calls_end_when_a_host_dies():
 def pending_calls_end_when_the_ps_dies():
     every_pending_call_ends(lambda _: rack("link", "ps", "down"),
                             lambda: rack("link", "ps", "up"),
-                            errno.ETIMEDOUT, SILENT, 0)
+                            errno.EHOSTDOWN, PS_SILENT, 0)
 
 
 def pending_calls_end_when_the_job_is_removed():
@@ -381,10 +381,10 @@ def a_join_that_waits_ends_too():
             rank.join()
             raise AssertionError("joined")
         except OSError as error:
-            expect(error.errno, errno.ETIMEDOUT)
-        expect(rank.info(), (STATE_FAILED, SILENT, 0))
+            expect(error.errno, errno.EHOSTDOWN)
+        expect(rank.info(), (STATE_FAILED, PS_SILENT, 0))
         expect(error_message(rank.sock),
-               ErrorMessage(errno.ETIMEDOUT, JOB, 0, SILENT, 0, 0, 0))
+               ErrorMessage(errno.EHOSTDOWN, JOB, 0, PS_SILENT, 0, 0, 0))
         rank.close()
     finally:
         rack("link", "ps", "up")

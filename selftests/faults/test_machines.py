@@ -89,9 +89,9 @@ def a_module_that_is_loaded_again_works(rack):
 def a_power_failure_ends_all(rack):
     """Nobody says so: the PS is silent for the job's timeout."""
     rack.set_timeout(8)
-    begin(rack, errno.ETIMEDOUT)
+    begin(rack, errno.EHOSTDOWN)
     rack.ps.power_off()
-    ended(rack, "silent")
+    ended(rack, "ps-silent")
 
 
 def a_machine_that_comes_back_works(rack):

@@ -273,6 +273,22 @@ def a_silent_rank_is_named():
             rack("link", "w2", "up")
 
 
+def a_silent_ps_is_told_from_a_silent_rank():
+    with Run() as jobs:
+        request = jobs[0].allreduce_start(np.ones(1000, np.float32))
+        rack("link", "ps", "down")
+        try:
+            request.wait(LONG)
+            raise AssertionError("nobody has added")
+        except atp.Error as error:
+            expect(error.errno, errno.EHOSTDOWN)
+            expect(error.reason, atp.Reason.PS_SILENT)
+            expect(error.ranks, ())
+            expect(error.strerror, f"job {JOB}: the PS is silent, or this host is cut off")
+        finally:
+            rack("link", "ps", "up")
+
+
 def ranks_that_left_are_named():
     with Run() as jobs:
         jobs[0].close()
@@ -369,6 +385,7 @@ TESTS = (
     a_wait_has_a_limit,
     a_sum_that_does_not_fit,
     a_silent_rank_is_named,
+    a_silent_ps_is_told_from_a_silent_rank,
     ranks_that_left_are_named,
     joining_fails_in_words,
     arguments_are_checked,

@@ -136,10 +136,10 @@ TEST(join_that_failed)
 	ASSERT_EQ(atp("job add %u ps 10.1.0.254 worker 10.1.0.1 timeout 200ms",
 		      JOB), 0);
 	fd = new_socket(0);
-	EXPECT_ERRNO(do_connect(fd, JOB, 0), ETIMEDOUT);
+	EXPECT_ERRNO(do_connect(fd, JOB, 0), EHOSTDOWN);
 	EXPECT_EQ(read_error(fd, ROOM, &m, &got, &flags), 0);
-	EXPECT_EQ(m.ee.ee_errno, ETIMEDOUT);
-	EXPECT_EQ(m.error.reason, ATP_REASON_SILENT);
+	EXPECT_EQ(m.ee.ee_errno, EHOSTDOWN);
+	EXPECT_EQ(m.error.reason, ATP_REASON_PS_SILENT);
 	EXPECT_EQ(m.error.job, JOB);
 	EXPECT_EQ(m.error.epoch, 0);
 	EXPECT_EQ(m.error.ranks, 0);

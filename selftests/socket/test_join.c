@@ -568,20 +568,20 @@ TEST(ps_absent)
 	ASSERT_EQ(atp("job add %u ps 10.1.0.254 worker 10.1.0.1 timeout 300ms",
 		      JOB), 0);
 	fd = new_socket(0);
-	EXPECT_ERRNO(do_connect(fd, JOB, 0), ETIMEDOUT);
+	EXPECT_ERRNO(do_connect(fd, JOB, 0), EHOSTDOWN);
 	info = info_of(fd);
 	EXPECT_EQ(info.state, ATP_FAILED);
-	EXPECT_EQ(info.reason, ATP_REASON_SILENT);
+	EXPECT_EQ(info.reason, ATP_REASON_PS_SILENT);
 	EXPECT_EQ(info.ranks, 0);
 	/* and again */
-	EXPECT_ERRNO(do_connect(fd, JOB, 0), ETIMEDOUT);
+	EXPECT_ERRNO(do_connect(fd, JOB, 0), EHOSTDOWN);
 	close(fd);
 
 	fd = new_socket(SOCK_NONBLOCK);
 	EXPECT_ERRNO(do_connect(fd, JOB, 0), EINPROGRESS);
 	wait_events(fd, POLLOUT);
 	EXPECT_TRUE(events_of(fd, 0) & POLLERR);
-	EXPECT_EQ(error_of(fd), ETIMEDOUT);
+	EXPECT_EQ(error_of(fd), EHOSTDOWN);
 	EXPECT_EQ(error_of(fd), 0);
 }
 
@@ -598,7 +598,7 @@ TEST(nonblocking_tries_again)
 		EXPECT_ERRNO(do_connect(fd, JOB, 0), EINPROGRESS);
 		ASSERT_EQ(info_of(fd).state, ATP_JOINING);
 		wait_events(fd, POLLOUT);
-		EXPECT_EQ(error_of(fd), ETIMEDOUT);
+		EXPECT_EQ(error_of(fd), EHOSTDOWN);
 	}
 }
 

@@ -563,8 +563,8 @@ TEST(ps_silent)
 	pull(fd, &lane, 4);
 	host_must("ip link set eth0 down");
 	push(fd, &lane, 4);
-	EXPECT_ERRNO(recv(fd, &lane, 4, 0), ETIMEDOUT);
-	expect_failed(fd, ATP_REASON_SILENT, 0);
+	EXPECT_ERRNO(recv(fd, &lane, 4, 0), EHOSTDOWN);
+	expect_failed(fd, ATP_REASON_PS_SILENT, 0);
 	host_must("ip link set eth0 up");
 	ASSERT_EQ(do_connect(fd, JOB, 0), 0);
 	sum_works(&fd, 1);
@@ -583,7 +583,7 @@ TEST(ps_namespace_deleted)
 	host_must("ip netns del " THERE);
 	/* whether its last words came out or not */
 	EXPECT_EQ(recv(fd, &lane, 4, 0), -1);
-	EXPECT_TRUE(errno == ETIMEDOUT || errno == EIDRM);
+	EXPECT_TRUE(errno == EHOSTDOWN || errno == EIDRM);
 }
 
 TEST(worker_silent)
@@ -624,7 +624,7 @@ TEST(worker_silent)
 	expect_failed(fds[0], ATP_REASON_SILENT, 1 << 1);
 	/* the other says so of the PS */
 	ASSERT_EQ(read(q[0], &error, sizeof(error)), sizeof(error));
-	EXPECT_EQ(error, ETIMEDOUT);
+	EXPECT_EQ(error, EHOSTDOWN);
 }
 
 TAP_MAIN()

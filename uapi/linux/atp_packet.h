@@ -119,7 +119,7 @@ struct atp_hdr {
 #define ATP_PAYLOAD_LEN(elements)	(((elements) * 4 + 7) & ~7)
 
 /**
- * enum atp_reason - why a run ended, in atp_ctl.reason
+ * enum atp_reason - why a run ended, in ABORT and for applications
  * @ATP_REASON_NONE: it has not
  * @ATP_REASON_LEFT: workers in atp_ctl.ranks closed their sockets
  * @ATP_REASON_SILENT: workers in atp_ctl.ranks were not heard of for the job's
@@ -135,6 +135,8 @@ struct atp_hdr {
  *	than the job's patience for a fragment of theirs; no rank: they waited
  *	for the application at the PS
  * @ATP_REASON_SERVER: the application at the PS has closed its socket
+ * @ATP_REASON_PS_SILENT: a worker has not heard of the PS for the job's
+ *	timeout
  */
 enum atp_reason {
 	ATP_REASON_NONE = 0,
@@ -148,6 +150,7 @@ enum atp_reason {
 	ATP_REASON_MTU = 8,
 	ATP_REASON_LATE = 9,
 	ATP_REASON_SERVER = 10,
+	ATP_REASON_PS_SILENT = 11,
 };
 
 /**

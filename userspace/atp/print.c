@@ -22,6 +22,7 @@ static const char * const reasons[] = {
 	[ATP_REASON_MTU] = "mtu",
 	[ATP_REASON_LATE] = "late",
 	[ATP_REASON_SERVER] = "server",
+	[ATP_REASON_PS_SILENT] = "ps-silent",
 };
 
 static const char * const states[] = {

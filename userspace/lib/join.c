@@ -211,10 +211,10 @@ static void say_reason(struct text *text, const struct atp *atp)
 		say_ranks(text, info->ranks, "has left", "have left");
 		return;
 	case ATP_REASON_SILENT:
-		if (info->ranks)
-			say_ranks(text, info->ranks, "is silent", "are silent");
-		else
-			say(text, "the PS is silent");
+		say_ranks(text, info->ranks, "is silent", "are silent");
+		return;
+	case ATP_REASON_PS_SILENT:
+		say(text, "the PS is silent, or this host is cut off");
 		return;
 	case ATP_REASON_REJOIN:
 		say_ranks(text, info->ranks, "has started again",

@@ -49,6 +49,7 @@ class Reason(enum.IntEnum):
     MTU = 8
     LATE = 9
     SERVER = 10
+    PS_SILENT = 11
 
 
 class _Info(ctypes.Structure):
