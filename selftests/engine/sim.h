@@ -73,6 +73,7 @@
  * @slow: ranks that are slow
  * @wait: what they do between chunks
  * @dead: ranks that die at @dies
+ * @dead_ps: the PS does
  * @dies: see @dead
  * @few: ranks that push @most chunks and then none
  * @most: see @few
@@ -98,6 +99,7 @@ struct sim_cfg {
 	u32 slow;
 	u64 wait;
 	u32 dead;
+	bool dead_ps;
 	u64 dies;
 	u32 few, most;
 	u64 limit;
@@ -541,7 +543,7 @@ static void sim_worker_go(struct sim *s, u32 rank)
 	while ((type = atp_session_tick(&w->session, s->now)))
 		sim_session_out(s, rank, type);
 	if (w->session.state == ATP_SESSION_FAILED) {
-		ASSERT_TRUE(s->cfg.dead || s->cfg.few);
+		ASSERT_TRUE(s->cfg.dead || s->cfg.dead_ps || s->cfg.few);
 		w->failed = s->now;
 		return;
 	}
@@ -719,10 +721,20 @@ static void sim_begin(struct sim *s)
 	}
 }
 
+/* Nothing happens any more there. */
+static bool sim_is_at_dead_ps(const struct sim *s, enum sim_kind kind)
+{
+	return s->cfg.dead_ps && s->now >= s->cfg.dies &&
+	       (kind == SIM_AT_PS || kind == SIM_SERVER ||
+		kind == SIM_PS_TIMER);
+}
+
 static void sim_event(struct sim *s, const struct sim_event *ev)
 {
 	struct atp_ps_out out;
 
+	if (sim_is_at_dead_ps(s, ev->kind))
+		return;
 	switch (ev->kind) {
 	case SIM_AT_SWITCH_UP:
 	case SIM_AT_SWITCH_DOWN:

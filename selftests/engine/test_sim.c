@@ -517,6 +517,33 @@ TEST(dead_worker)
 	sim_free(&s);
 }
 
+/* The PS dies: nobody is named, as soon as it was silent for the timeout. */
+TEST(dead_ps)
+{
+	struct sim_cfg cfg = usual;
+	struct sim s;
+	u32 r;
+
+	cfg.dead_ps = true;
+	cfg.dies = SEC + 500 * USEC;
+	cfg.timeout = 4 * SEC;
+	cfg.chunks = 1000;
+	cfg.loss = 10000;
+	cfg.limit = 2 * cfg.timeout;
+	run(&s, &cfg);
+	for (r = 0; r < cfg.workers; r++) {
+		EXPECT_EQ(s.w[r].session.state, ATP_SESSION_FAILED);
+		EXPECT_EQ(s.w[r].session.reason, ATP_REASON_PS_SILENT);
+		EXPECT_EQ(s.w[r].session.ranks, 0);
+		/* it was in the run, and heard what was under way */
+		EXPECT_TRUE(s.w[r].running);
+		EXPECT_GT(s.w[r].session.heard, SEC);
+		EXPECT_LE(s.w[r].session.heard, cfg.dies + 2 * cfg.delay);
+		EXPECT_EQ(s.w[r].failed, s.w[r].session.heard + cfg.timeout);
+	}
+	sim_free(&s);
+}
+
 /* Some push fewer chunks: all are told who, within little more than the
  * patience, and have got every sum that there is.
  */
