@@ -93,7 +93,7 @@ static void any_frame(int port, uint32_t len, const uint8_t *mac)
 	}
 	remember(shadow);
 	verdict = t_run(port, frame, len);
-	CHECK(verdict == XDP_PASS || verdict == XDP_DROP);
+	CHECK(verdict == XDP_PASS || verdict == XDP_ABORTED);
 	CHECK(unchanged(shadow));
 }
 

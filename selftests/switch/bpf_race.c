@@ -90,7 +90,7 @@ static void send_one(struct f_pkt *p, uint8_t *frame, uint32_t seq,
 	 */
 	if (rank % 4 == 0) {
 		frame[len - 3] ^= 0x20;
-		if (t_run(0, frame, len) != XDP_DROP)
+		if (t_run(0, frame, len) != XDP_ABORTED)
 			__atomic_add_fetch(&wrong, 1, __ATOMIC_SEQ_CST);
 		frame[len - 3] ^= 0x20;
 	}
@@ -111,12 +111,13 @@ static void *sender(void *arg)
 	pthread_setaffinity_np(pthread_self(), sizeof(cpu), &cpu);
 
 	for (seq = 0; ; seq++) {
-		left[me] = 0;
 		if (!me)
 			last = __atomic_load_n(&stop, __ATOMIC_SEQ_CST);
 		meet(round++);
 		if (last)
 			break;
+		/* not before the first thread is done with the last round's */
+		left[me] = 0;
 		for (i = 0; i < MINE; i++)
 			send_one(&packet[me], frame, seq, i * THREADS + me, 0,
 				 me);

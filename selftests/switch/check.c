@@ -204,7 +204,10 @@ bool c_send(int port, const struct f_pkt *p)
 	memcpy(copy, frame, len);
 	verdict = t_run(port, frame, len);
 	switch (fate) {
-	case O_DROP:
+	case O_REFUSED:
+		C_EQ(verdict, XDP_ABORTED);
+		break;
+	case O_TAKEN:
 		C_EQ(verdict, XDP_DROP);
 		break;
 	case O_TO_KERNEL:

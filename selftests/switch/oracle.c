@@ -207,21 +207,21 @@ enum o_fate o_run(int port, struct f_pkt *p)
 	if (!job)
 		return O_TO_KERNEL;
 	if (contradicts(p))
-		return O_DROP;
+		return O_REFUSED;
 	if (p->sport != ATP_PORT)
-		return O_DROP;
+		return O_REFUSED;
 	if (p->fanin != job->workers)
 		return O_TO_KERNEL;
 
 	if (p->flags & ATP_F_ACK) {
 		if (!is_from(job, T_PS, p->src) || port != job->ps_port)
-			return O_DROP;
+			return O_REFUSED;
 		for (i = 0; i < job->workers; i++) {
 			if (is_from(job, i, p->dst))
 				break;
 		}
 		if (i == job->workers)
-			return O_DROP;
+			return O_REFUSED;
 		if (cell->used && (same(cell, p) || cell->old))
 			cell->used = false;
 		fate = p->flags & ATP_F_MCAST ? O_TO_ALL : O_TO_WORKER;
@@ -232,9 +232,9 @@ enum o_fate o_run(int port, struct f_pkt *p)
 		}
 		if (i == job->workers || !is_from(job, i, p->src) ||
 		    !is_from(job, T_PS, p->dst) || port != job->port[i])
-			return O_DROP;
+			return O_REFUSED;
 		if (!gradient(job, p))
-			return O_DROP;
+			return O_TAKEN;
 		fate = O_TO_PS;
 	}
 	p->flags |= ATP_F_SWITCHED;

@@ -10,7 +10,8 @@
 #include "target.h"
 
 enum o_fate {
-	O_DROP,
+	O_REFUSED,
+	O_TAKEN,
 	O_TO_PS,
 	O_TO_WORKER,
 	O_TO_ALL,

@@ -72,7 +72,7 @@ static void expect_drop(int port, uint32_t len, __u64 *counter,
 	int verdict = run(port, len);
 
 	t_counters(1, &count);
-	if (verdict != XDP_DROP || !unchanged() || *counter != was + 1) {
+	if (verdict != XDP_ABORTED || !unchanged() || *counter != was + 1) {
 		tap_fail(__FILE__, __LINE__,
 			 "%s: verdict %d, %schanged, counted %lld times",
 			 what, verdict, unchanged() ? "un" : "",
@@ -204,10 +204,10 @@ static void lengths(bool v6)
 		verdict = run(1, len);
 		EXPECT_TRUE(unchanged());
 		EXPECT_FALSE(verdict == XDP_REDIRECT);
-		drops += verdict == XDP_DROP;
+		drops += verdict == XDP_ABORTED;
 		/* as soon as the ATP header is there it is our business */
 		EXPECT_EQ(verdict, len < f_udp(v6) + 44 ? XDP_PASS :
-							  XDP_DROP);
+							  XDP_ABORTED);
 	}
 	t_counters(1, &count);
 	EXPECT_EQ(count.drop_length, drops);
@@ -473,7 +473,7 @@ static void flips(bool v6, int elements)
 		f_make(&pkt, frame);
 		frame[bit / 8] ^= 1 << bit % 8;
 		verdict = run(1, len);
-		if (verdict != XDP_DROP && verdict != XDP_PASS)
+		if (verdict != XDP_ABORTED && verdict != XDP_PASS)
 			tap_fail(__FILE__, __LINE__, "bit %u: verdict %d",
 				 bit, verdict);
 		if (!unchanged())

@@ -24,8 +24,7 @@ static const char *drop_of(const struct sw_counters *now,
 	DROP(csum_none);
 	DROP(csum_partial);
 #undef DROP
-	/* it is in an aggregator, or was there already */
-	return t_occupied(job.id) ? "taken" : "no counter";
+	return "no counter";
 }
 
 /* Where it is in this test */
@@ -102,8 +101,10 @@ static void one(const struct vector *v)
 		what = memcmp(frame, before, len) ? "changed" : "pass";
 	else if (verdict == XDP_REDIRECT)
 		what = "sent";
-	else if (verdict == XDP_DROP)
+	else if (verdict == XDP_ABORTED)
 		what = drop_of(&now, &then);
+	else if (verdict == XDP_DROP && t_occupied(job.id))
+		what = "taken";	/* or was there already */
 	else
 		what = "an error";
 	if (strcmp(what, v->on_switch) && !odd(v))

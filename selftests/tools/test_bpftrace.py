@@ -18,11 +18,12 @@ from live import (  # noqa: E402
     JOB, LANES, LIMIT, TOP, WORKERS, a_run, expect, lay_out, rack, tell,
     text, wait_for,
 )
+from atptest import data  # noqa: E402
 from rack import inside, run  # noqa: E402
 
 HOSTS = ("ps", *(f"w{rank}" for rank in range(WORKERS)))
 CHUNKS, FRAGMENTS = 10, 20
-JUNK = 5
+JUNK, FORGED = 5, 3
 # Probes are attached one after the other, from whichever end: when both of
 # these have been heard, those between them are there, too.
 FIRST = 'interval:ms:200 { printf("first\\n"); } '
@@ -102,7 +103,9 @@ def difference(before, after, name, hosts=HOSTS):
 def all_of_them_run():
     """Losses, values that overflow, and packets that are none."""
     programs = one_liners()
-    expect(len(programs), 6)
+    expect(len(programs), 7)
+    # its trace points
+    subprocess.run(["modprobe", "atp"], check=True)
     bpftrace = Bpftrace(programs)
     try:
         lay_out()
@@ -115,8 +118,14 @@ def all_of_them_run():
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
                 for _ in range(JUNK):
                     sock.sendto(b"junk", ("10.0.0.254", 4797))
+                # no worker has that port
+                for _ in range(FORGED):
+                    sock.sendto(data(JOB, [1, 2], bitmap=2),
+                                ("10.0.0.254", 4797))
         wait_for(lambda: tell("ps", "stats")[0]["counters"]["drop_short"] >=
                  before["ps"]["drop_short"] + JUNK, "junk")
+        wait_for(lambda: f"drop_stranger {FORGED}" in
+                 rack("switch_counters", JOB), "forged packets")
         # all have left; they would say so again, perhaps after it was read
         wait_for(lambda: not tell("ps", "job", "show")[0]["running"], "end")
         for rank in range(WORKERS):
@@ -176,6 +185,14 @@ def refusals_are_counted_by_reason():
                if name.startswith("drop_")))
 
 
+def what_the_switch_refuses_is_seen_at_its_port():
+    """Not what it adds"""
+    with inside("switch"):
+        port = str(socket.if_nametoindex("w1"))
+    ports = [key.split(",")[1] for key in last("@refused")]
+    expect((ports, list(last("@refused").values())), ([port], [FORGED]))
+
+
 def completions_are_seen_each_second():
     for name, most in (("@completed", change("completed")),
                        ("@overflow", change("raw") + change("worker_raw"))):
@@ -193,6 +210,7 @@ if __name__ == "__main__":
             packets_are_counted_by_type,
             results_take_a_while,
             refusals_are_counted_by_reason,
+            what_the_switch_refuses_is_seen_at_its_port,
             completions_are_seen_each_second,
         ))
     finally:

@@ -55,7 +55,7 @@ static __always_inline int again(struct xdp_md *ctx, __u32 program)
 	state = bpf_map_lookup_elem(&states, &slot);
 	if (!b || !agg || !state ||
 	    (void *)(data + AGAIN_HEAD) > (void *)(long)ctx->data_end)
-		return XDP_ABORTED;
+		return AGAIN_FAILED;
 #pragma GCC unroll 16
 	for (i = 0; i < AGAIN_HEAD; i++)
 		data[i] = b->head[i];
@@ -64,7 +64,7 @@ static __always_inline int again(struct xdp_md *ctx, __u32 program)
 		agg[i] = b->agg[i];
 	state->occupied = b->occupied;
 	bpf_tail_call(ctx, &next, program);
-	return XDP_ABORTED;
+	return AGAIN_FAILED;
 }
 
 SEC("xdp")

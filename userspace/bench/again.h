@@ -13,6 +13,8 @@
 #define AGAIN_SWITCH	0
 #define AGAIN_NOTHING	1
 #define AGAIN_PROGS	2
+/* A verdict that the switch does not have */
+#define AGAIN_FAILED	(-1)
 /* Slot of the first job of a switch */
 #define AGAIN_SLOT	1
 

@@ -57,7 +57,7 @@ static const struct kind {
 	uint32_t verdict;
 } kinds[ACTIONS] = {
 	[EMPTY]		= { "empty",	  0, XDP_PASS },
-	[REFUSED]	= { "refused",	  1, XDP_DROP },
+	[REFUSED]	= { "refused",	  1, XDP_ABORTED },
 	[COLLISION]	= { "collision",  1, XDP_REDIRECT },
 	[DUPLICATE]	= { "duplicate",  1, XDP_DROP },
 	[ALLOCATE]	= { "allocate",	  0, XDP_DROP },
@@ -336,7 +336,7 @@ static void write_rows(const char *path)
 			/* times have a resolution of a nanosecond */
 			double ns = fmax(net(action, k, 0.5), 1);
 
-			fprintf(f, "%s\n {\"bed\": \"BPF_PROG_RUN\", \"system\": \"%s\", \"action\": \"%s\", \"workers\": %d, \"bytes\": %d, \"ns_per_fragment\": %.1f, \"ns_quartiles\": [%.1f, %.1f], \"ns_harness\": %.1f, \"median_Bps\": %.0f, \"cpu_s_per_GB\": %.3f}",
+			fprintf(f, "%s\n {\"bed\": \"BPF_PROG_RUN\", \"system\": \"%s\", \"action\": \"%s\", \"workers\": %d, \"bytes\": %d, \"ns_per_fragment\": %.1f, \"ns_quartiles\": [%.1f, %.1f], \"ns_harness\": %.1f, \"median_Bps\": %.0f, \"limit_Bps\": null, \"cpu_s_per_GB\": %.3f}",
 				comma, action < PROGRAMS ? "switch" : "plain C",
 				kinds[action].name, WORKERS, payload[k], ns,
 				net(action, k, 0.25), net(action, k, 0.75),

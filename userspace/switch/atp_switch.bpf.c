@@ -434,7 +434,7 @@ static __always_inline bool sw_same_mac(const __u8 *a, const __u8 *b)
 static __always_inline int sw_no_way(struct sw_counters *c)
 {
 	c->drop_out++;
-	return XDP_DROP;
+	return XDP_ABORTED;
 }
 
 static __always_inline int sw_unicast(struct xdp_md *ctx, struct sw_pkt *p,
@@ -452,7 +452,11 @@ static __always_inline int sw_unicast(struct xdp_md *ctx, struct sw_pkt *p,
 	return XDP_REDIRECT;
 }
 
-/* A packet of a job that goes no further, or not by us */
+/*
+ * A packet of a job that goes no further, or not by us.  XDP_ABORTED drops as
+ * XDP_DROP does, which is for what is in an aggregator now, but the trace point
+ * xdp:xdp_exception sees it.
+ */
 static __always_inline int sw_refuse(struct sw_counters *c,
 				     enum sw_class class)
 {
@@ -480,7 +484,7 @@ static __always_inline int sw_refuse(struct sw_counters *c,
 		c->drop_stranger++;
 	else
 		c->drop_port++;
-	return XDP_DROP;
+	return XDP_ABORTED;
 }
 
 /**
@@ -594,14 +598,15 @@ static __always_inline int sw_gradient(struct xdp_md *ctx, struct sw_pkt *p,
 	if (plan & SW_WRONG)
 		return sw_refuse(c, sw_wrong(sw_start(ctx), sw_end(ctx), p));
 	c->bytes_in += bytes;
+	/* without an aggregator to look at there is no plan */
 	if (!(plan & SW_FORWARD))
-		return XDP_DROP;
+		return plan ? XDP_DROP : XDP_ABORTED;
 
 	if (plan & SW_COLLIDE)
 		p->flags |= ATP_F_COLLISION;
 	sw_pass_on(p, job->cap);
 	if (sw_unicast(ctx, p, c, way->to, way->routed) != XDP_REDIRECT)
-		return XDP_DROP;
+		return XDP_ABORTED;
 	c->forwarded++;
 	c->bytes_out += bytes;
 	return XDP_REDIRECT;
@@ -684,10 +689,8 @@ static __always_inline int sw_control(struct xdp_md *ctx,
 			return sw_leave(SW_CLASS_CONTROL);
 		from = &job->rank[rank];
 	}
-	if (ctx->ingress_ifindex != from->ifindex) {
-		c->drop_port++;
-		return XDP_DROP;
-	}
+	if (ctx->ingress_ifindex != from->ifindex)
+		return sw_refuse(c, SW_CLASS_PORT);
 	return sw_leave(SW_CLASS_CONTROL);
 }
 

@@ -169,11 +169,11 @@ static __always_inline int sw_copy(struct xdp_md *ctx, void *data,
 	key = sw_swap32(hdr->jobID);
 	job = bpf_map_lookup_elem(&jobs, &key);
 	if (!job)
-		return XDP_DROP;
+		return XDP_ABORTED;
 	slot = job->slot;
 	c = bpf_map_lookup_elem(&counters, &slot);
 	if (!c)
-		return XDP_DROP;
+		return XDP_ABORTED;
 	rank = sw_do_pick(key, ctx->egress_ifindex, hdr->epoch,
 			  hdr->sequenceNumber);
 	if (rank >= ATP_MAX_WORKERS)
@@ -221,10 +221,10 @@ int atp_egress(struct xdp_md *ctx)
 	struct udphdr *udp;
 
 	if (data + sizeof(struct ethhdr) > end)
-		return XDP_DROP;
+		return XDP_ABORTED;
 	udp = sw_is_copy(data, end);
 	if (udp && sw_copy(ctx, data, end, udp) != XDP_PASS)
-		return XDP_DROP;
+		return XDP_ABORTED;
 	sw_leave_port(ctx, data, end);
 	return XDP_PASS;
 }
