@@ -3,15 +3,21 @@
 """One flipped bit, anywhere in a packet, changes nothing.
 
 The hosts' own packets are led into a hole, where they are captured: nothing
-moves but what this test injects.  For the last gradient of a fragment, and for
-its parameter packet, every bit behind the Ethernet header is flipped, one at a
-time, and each such packet is sent before the one that is whole.  All have to be
-refused and counted, while PS, workers and switch stay as they are; then the
-whole one completes the sum.
+moves but what this test injects.  For the last gradient of a fragment, its
+parameter packet and what the switch makes of both, and for what is said when a
+run begins, every bit that a checksum covers is flipped, one at a time, and each
+such packet is sent before the one that is whole.  All have to be refused and
+counted, while PS, workers and switch stay as they are; then the whole one
+completes the sum.
+
+No checksum that a host or the switch looks at covers the Ethernet header, nor
+IPv6's traffic class, flow label and hop limit.  Those packets may be taken or
+not: the sum is right.
 """
 
 import json
 import os
+import re
 import select
 import struct
 import subprocess
@@ -19,13 +25,13 @@ import sys
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(here, "../lib"), os.path.join(here, "../rack")]
-from atptest import wait_for  # noqa: E402
+from atptest import DATA, T_JOIN, WELCOME, wait_for  # noqa: E402
 from rack import TOP, atp, rack, run  # noqa: E402
 from test_sockets import (  # noqa: E402
     ATP_DTYPE, ATP_INFO, INFO, INT32, SOL_ATP, Rank, expect,
 )
 from wire import (  # noqa: E402
-    ETH_LEN, Port, checksums_hold, received, refused,
+    ETH_LEN, Port, checksums_hold, received, receiver, refused,
 )
 
 JOB = 7
@@ -71,7 +77,7 @@ def switch_state():
 
 
 class Hole:
-    """What a host sends ends here."""
+    """What a host sends ends here; what it gets, if it is shut."""
 
     def __init__(self, host):
         self.host = host
@@ -88,14 +94,32 @@ class Hole:
         self.port = Port(host, "hole")
         self.captured = []
 
-    def frame(self, ack):
-        """The first gradient or parameter packet that was not asked for yet."""
+    def frame(self, **wanted):
+        """The first with these fields that was not asked for yet."""
 
         def first():
-            self.captured += [f for f in self.port.frames() if f.ack == ack]
-            return self.captured and self.captured.pop(0)
+            self.captured += self.port.frames()
+            for at, frame in enumerate(self.captured):
+                if all(getattr(frame, k) == v for k, v in wanted.items()):
+                    return self.captured.pop(at)
+            return None
 
         return wait_for(first, f"frame from {self.host}")
+
+    def shut(self):
+        """Behind where frames are captured."""
+        subprocess.run(f"tc -n atp-{self.host} filter add dev eth0 ingress "
+                       "matchall action drop".split(), check=True)
+
+    def dropped(self):
+        shown = subprocess.check_output(
+            f"tc -n atp-{self.host} -s filter show dev eth0 ingress".split(),
+            text=True)
+        return int(re.search(r"dropped (\d+)", shown)[1])
+
+    def open(self):
+        subprocess.run(f"tc -n atp-{self.host} filter del dev eth0 "
+                       "ingress".split(), check=True)
 
     def close(self):
         self.port.close()
@@ -106,12 +130,18 @@ class Hole:
             )
 
 
-def flips(frame):
-    """All that differ in one bit behind the Ethernet header."""
-    for bit in range(8 * ETH_LEN, 8 * len(frame.raw)):
-        at = bit - 8 * ETH_LEN
-        # IPv6's traffic class, flow label and hop limit are under no checksum.
-        if frame.v6 and (4 <= at < 32 or 56 <= at < 64):
+def is_covered(frame, bit):
+    """Is the bit under a checksum?"""
+    at = bit - 8 * ETH_LEN
+    if frame.v6 and (4 <= at < 32 or 56 <= at < 64):
+        return False
+    return at >= 0
+
+
+def flips(frame, covered):
+    """All that differ in one bit, with a checksum over it or without."""
+    for bit in range(8 * len(frame.raw)):
+        if is_covered(frame, bit) != covered:
             continue
         raw = bytearray(frame.raw)
         raw[bit // 8] ^= 0x80 >> bit % 8
@@ -123,35 +153,47 @@ def flips(frame):
 
 
 class Bench:
-    """A run of two workers in which only injected packets move."""
+    """A run of two workers in which only injected packets move, from its
+    beginning or when all have joined."""
 
-    def __init__(self, family, switch):
+    def __init__(self, family, switch, joined=True):
         self.family, self.switch = family, switch
         rack(*(["switch_on"] if switch else ["switch_off"]))
         rack("job_add", JOB, WORKERS, family, "fragment", 4 * LANES,
              "timeout", 600000)
         self.ranks = [Rank(rank, JOB) for rank in range(WORKERS)]
+        self.ports, self.holes = {}, {}
+        if not joined:
+            self.dig()
         for rank in self.ranks:
             rank.begin()
-        for rank in self.ranks:
-            rank.joined()
-            rank.sock.setsockopt(SOL_ATP, ATP_DTYPE, INT32)
-        self.holes = {host: Hole(host) for host in ("w0", "w1", "ps")}
-        self.ports = {}
+        if joined:
+            for rank in self.ranks:
+                rank.joined()
+                rank.sock.setsockopt(SOL_ATP, ATP_DTYPE, INT32)
+            self.dig()
+
+    def dig(self):
+        for host in ("w0", "w1", "ps"):
+            self.holes[host] = Hole(host)
+
+    def fill(self, *hosts):
+        """What they send moves again."""
+        for host in hosts:
+            self.holes.pop(host).close()
 
     def close(self):
         for port in self.ports.values():
             port.close()
-        for hole in self.holes.values():
-            hole.close()
+        self.fill(*list(self.holes))
         for rank in self.ranks:
             rank.close()
         rack("job_del", JOB)
 
     def way(self, source, to):
         """The port to inject at and the one that takes it: before the switch,
-        or behind it."""
-        if self.switch:
+        or behind it if there is none or the source is the switch."""
+        if self.switch and source != "switch":
             return (source, "eth0"), ("switch", source)
         return ("switch", to), (to, "eth0")
 
@@ -177,8 +219,39 @@ class Bench:
             state["switch"] = switch_state()[0]
         return state
 
+    def held(self, frame, source, to, hosts):
+        """What the switch makes of the frame, for each of the hosts, which do
+        not get it."""
+        inlets = []
+        for host in hosts:
+            self.holes[host].shut()
+            inlets.append(Port(host, "eth0"))
+        self.send(frame, source, to)
+        frames = []
+        for inlet in inlets:
+            came = wait_for(lambda i=inlet: i.frames(incoming=True),
+                            f"what the switch sends to {inlet.host}")
+            expect([checksums_hold(f) for f in came], [True])
+            frames += came
+            # it was seen on its way there
+            hole = self.holes[inlet.host]
+            wait_for(lambda h=hole: h.dropped() == 1, "drop")
+            hole.open()
+            inlet.close()
+        return frames
+
+    def inject_uncovered(self, frame, source, to):
+        """And the whole one."""
+        many = list(flips(frame, False))
+        at, taker = self.way(source, to)
+        self.port(at).send_all(many, lambda: received(*taker))
+        self.send(frame, source, to)
+        print(f"# {len(many)} packets with a flipped bit under no checksum "
+              f"from {source} to {to}, switch {self.switch}, "
+              f"IPv{self.family}")
+
     def inject_flips(self, frame, source, to):
-        many = list(flips(frame))
+        many = list(flips(frame, True))
         at, taker = self.way(source, to)
         was, gone = self.state(), self.gone(to)
         self.port(at).send_all(many, lambda: received(*taker))
@@ -195,13 +268,21 @@ def settled(rank):
     return info(rank)["timeouts"] > 0
 
 
-def fragment(bench):
-    values = [[(rank + 1) * (lane - 31) * 33000001 % (1 << 29) - (1 << 28)
-               for lane in range(LANES)] for rank in range(WORKERS)]
+VALUES = [[(rank + 1) * (lane - 31) * 33000001 % (1 << 29) - (1 << 28)
+           for lane in range(LANES)] for rank in range(WORKERS)]
+SUMS = [sum(lane) for lane in zip(*VALUES)]
+
+
+def push(bench, seq):
+    """A fragment of every rank, and what their hosts would have sent."""
     for rank in bench.ranks:
-        rank.push(*values[rank.rank])
-    gradients = [bench.holes[f"w{rank}"].frame(ack=False)
-                 for rank in range(WORKERS)]
+        rank.push(*VALUES[rank.rank])
+    return [bench.holes[f"w{rank}"].frame(kind=DATA, ack=False, seq=seq)
+            for rank in range(WORKERS)]
+
+
+def what_checksums_cover(bench, seq):
+    gradients = push(bench, seq)
     for rank in bench.ranks:
         wait_for(lambda r=rank: settled(r), "expiry")
     for frame in gradients:
@@ -214,42 +295,97 @@ def fragment(bench):
         wait_for(lambda: ps_state().get("waiting") == [1], "gradient")
     bench.inject_flips(gradients[1], "w1", "ps")
 
-    outlet = Port("ps", "eth0")
-    bench.send(gradients[1], "w1", "ps")
-    answers = [bench.holes["ps"].frame(ack=True)]
     if bench.switch:
         # what the switch has added is under a right checksum, too
-        sums = [f for f in outlet.frames(incoming=True)
-                if f.bitmap == (1 << WORKERS) - 1]
-        expect([checksums_hold(f) for f in sums], [True])
+        total, = bench.held(gradients[1], "w1", "ps", ["ps"])
+        expect(total.bitmap, (1 << WORKERS) - 1)
         expect(switch_state()[0]["occupied"], 1)
+        bench.inject_flips(total, "switch", "ps")
+        bench.send(total, "switch", "ps")
     else:
-        answers.append(bench.holes["ps"].frame(ack=True))
-    outlet.close()
+        bench.send(gradients[1], "w1", "ps")
+    answers = parameters(bench, seq)
     for frame in answers:
         expect((checksums_hold(frame), frame.elements), (True, LANES))
     # the last one goes to the second worker, or is for the switch to copy
     bench.inject_flips(answers[-1], "ps", "w0" if bench.switch else "w1")
 
-    inlets = [Port(f"w{rank}", "eth0") for rank in range(WORKERS)]
-    for rank, frame in enumerate(answers):
-        bench.send(frame, "ps", f"w{rank}")
-    for rank in bench.ranks:
-        expect(list(rank.pull(LANES)), [sum(lane) for lane in zip(*values)])
-    for inlet in inlets:
-        copies = inlet.frames(incoming=True)
-        expect([checksums_hold(f) for f in copies], [True])
-        inlet.close()
     if bench.switch:
+        copies = bench.held(answers[0], "ps", "w0", ["w0", "w1"])
         wait_for(lambda: not switch_state()[0]["occupied"], "release")
+        for rank, frame in enumerate(copies):
+            bench.inject_flips(frame, "switch", f"w{rank}")
+            bench.send(frame, "switch", f"w{rank}")
+            wait_for(lambda r=rank: info(bench.ranks[r])["una"] > seq,
+                     "result")
+    else:
+        for rank, frame in enumerate(answers):
+            bench.send(frame, "ps", f"w{rank}")
+    for rank in bench.ranks:
+        expect(list(rank.pull(LANES)), SUMS)
+
+
+def parameters(bench, seq):
+    """What the PS would have sent: for each worker, or for the switch."""
+    return [bench.holes["ps"].frame(kind=DATA, ack=True, seq=seq)
+            for _ in range(1 if bench.switch else WORKERS)]
+
+
+def what_no_checksum_covers(bench, seq):
+    """Such a packet may be added, and the sum lost for its address: then the
+    hosts send again, as they always do."""
+    for rank, frame in enumerate(push(bench, seq)):
+        bench.inject_uncovered(frame, f"w{rank}", "ps")
+    bench.fill("w0", "w1")
+    for rank, frame in enumerate(parameters(bench, seq)):
+        bench.inject_uncovered(frame, "ps", f"w{rank}")
+    bench.fill("ps")
+    for rank in bench.ranks:
+        expect(list(rank.pull(LANES)), SUMS)
+    # once: the next ones are others
+    for rank in bench.ranks:
+        rank.push(*reversed(VALUES[rank.rank]))
+    for rank in bench.ranks:
+        expect(list(rank.pull(LANES)), SUMS[::-1])
 
 
 def bench_of(family, switch):
     bench = Bench(family, switch)
     try:
-        fragment(bench)
+        what_checksums_cover(bench, 0)
+        what_no_checksum_covers(bench, 1)
     finally:
         bench.close()
+
+
+def beginning_of(family, switch):
+    """Every bit of a JOIN and of the WELCOME that answers it."""
+    bench = Bench(family, switch, joined=False)
+    try:
+        for rank in range(WORKERS):
+            join = bench.holes[f"w{rank}"].frame(kind=T_JOIN)
+            bench.inject_flips(join, f"w{rank}", "ps")
+            was = ps_state()
+            bench.send(join, f"w{rank}", "ps")
+            wait_for(lambda was=was: ps_state() != was, "JOIN at the PS")
+        for rank in bench.ranks:
+            welcome = bench.holes["ps"].frame(kind=WELCOME)
+            expect(receiver(welcome), rank.rank + 1)
+            bench.inject_flips(welcome, "ps", f"w{rank.rank}")
+            bench.send(welcome, "ps", f"w{rank.rank}")
+            rank.joined()
+    finally:
+        bench.close()
+
+
+def every_bit_of_a_beginning_over_ipv4():
+    for switch in (False, True):
+        beginning_of(4, switch)
+
+
+def every_bit_of_a_beginning_over_ipv6():
+    for switch in (False, True):
+        beginning_of(6, switch)
 
 
 def every_bit_over_ipv4_without_a_switch():
@@ -311,6 +447,8 @@ def all_legs_carry_complete_checksums():
 
 TESTS = (
     all_legs_carry_complete_checksums,
+    every_bit_of_a_beginning_over_ipv4,
+    every_bit_of_a_beginning_over_ipv6,
     every_bit_over_ipv4_without_a_switch,
     every_bit_over_ipv4_through_the_switch,
     every_bit_over_ipv6_without_a_switch,

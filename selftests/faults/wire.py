@@ -23,11 +23,13 @@ ETH_LEN = 14
 # What is sent at once fits into the ring of a veth.
 BATCH = 64
 
-Frame = collections.namedtuple("Frame", "raw v6 l4 ack job seq bitmap elements")
+Frame = collections.namedtuple(
+    "Frame", "raw v6 l4 kind ack job seq bitmap elements"
+)
 
 
 def parse(raw):
-    """An ATP data frame, or None."""
+    """An ATP frame, or None."""
     proto = struct.unpack_from("!H", raw, 12)[0]
     if proto == 0x0800 and raw[23] == socket.IPPROTO_UDP:
         v6, l4 = False, ETH_LEN + 20
@@ -40,10 +42,14 @@ def parse(raw):
     _, kind, flags, job, _, seq, bitmap = struct.unpack_from(
         "!BBHIIII", raw, l4 + 8
     )
-    if kind != DATA:
-        return None
     elements = struct.unpack_from("!H", raw, l4 + 8 + 32)[0]
-    return Frame(raw, v6, l4, bool(flags & ACK), job, seq, bitmap, elements)
+    return Frame(raw, v6, l4, kind, bool(flags & ACK), job, seq, bitmap,
+                 elements)
+
+
+def receiver(frame):
+    """The last byte of the address that it is for."""
+    return frame.raw[ETH_LEN + (39 if frame.v6 else 19)]
 
 
 def checksums_hold(frame):
@@ -84,7 +90,7 @@ class Port:
         self.sock.close()
 
     def frames(self, incoming=None):
-        """The data frames that have passed since the last call."""
+        """The ATP frames that have passed since the last call."""
         found = []
         while True:
             try:
@@ -94,7 +100,8 @@ class Port:
             came_in = address[2] != socket.PACKET_OUTGOING
             frame = parse(raw)
             if frame and incoming in (None, came_in):
-                self.ways.add(came_in)
+                if frame.kind == DATA:
+                    self.ways.add(came_in)
                 found.append(frame)
 
     def send(self, raw):
