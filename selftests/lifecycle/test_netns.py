@@ -3,11 +3,14 @@
 """Network namespaces that end while fragments fly between them.
 
 A namespace in which nobody has a socket ends at once, with its jobs and its PS;
-one with a worker's socket when that is closed.
+one with a worker's socket when that is closed.  The switch's takes its ports
+with it, whatever its program has in hand; what is pinned goes when the next one
+comes.
 """
 import array
 import ctypes
 import errno
+import glob
 import mmap
 import os
 import signal
@@ -92,14 +95,28 @@ class Worker:
         os.waitpid(self.pid, 0)
 
 
-def begin(family, lives_there=False):
+def begin(family, lives_there=False, switch=False):
     """A rack, and workers that are adding."""
     load()
     rack("up", WORKERS)
+    if switch:
+        rack("switch_on")
     rack("job_add", JOB, WORKERS, family, "timeout", 5000)
     workers = [Worker(rank, lives_there) for rank in range(WORKERS)]
     go_on(workers)
+    if switch:
+        the_switch_adds()
     return workers
+
+
+def the_switch_adds():
+    counters = rack("switch_counters", JOB)
+    if "aggregated" not in counters.split():
+        raise AssertionError(f"nothing was added in the switch: {counters}")
+
+
+def pinned():
+    return set(glob.glob("/sys/fs/bpf/atp/netns-*"))
 
 
 def go_on(workers):
@@ -134,7 +151,7 @@ def nothing_is_left(workers):
 def the_ps_ends_and_every_rank_has_an_error():
     workers = begin(4)
     delete("ps")
-    ends(workers, errno.ETIMEDOUT)
+    ends(workers, errno.EHOSTDOWN)
     nothing_is_left(workers)
 
 
@@ -158,7 +175,7 @@ def a_worker_dies_with_its_namespace():
 
 
 def everything_ends_at_once():
-    workers = begin(6, lives_there=True)
+    workers = begin(6, lives_there=True, switch=True)
     delete("ps", "switch", *(f"w{w.rank}" for w in workers))
     for w in workers:
         os.kill(w.pid, signal.SIGKILL)
@@ -167,8 +184,29 @@ def everything_ends_at_once():
     nothing_is_left([])
 
 
+def the_switch_ends_while_it_adds():
+    """Nobody reaches the PS any more."""
+    workers = begin(4, switch=True)
+    was = pinned()
+    delete("switch")
+    ends(workers, errno.EHOSTDOWN)
+    nothing_is_left(workers)
+    dead = pinned() & was
+    if not dead:
+        raise AssertionError("nothing was pinned")
+
+    # another one has cleared that away, and takes its own with it
+    workers = begin(6, switch=True)
+    if pinned() & dead:
+        raise AssertionError(f"{dead} before, {pinned()} now")
+    nothing_is_left(workers)
+    if pinned():
+        raise AssertionError(f"{pinned()} is left")
+
+
 if __name__ == "__main__":
     sys.exit(run([the_ps_ends_and_every_rank_has_an_error,
                   a_name_goes_and_the_sums_go_on,
                   a_worker_dies_with_its_namespace,
-                  everything_ends_at_once]))
+                  everything_ends_at_once,
+                  the_switch_ends_while_it_adds]))
