@@ -23,6 +23,7 @@ ATP_JOIN, ATP_DTYPE, ATP_INFO = 1, 2, 3
 INT32, FLOAT32 = 1, 2
 STATE_FAILED = 4
 LEFT, SILENT, REJOIN, DISAGREE, EPOCH, MISMATCH, REMOVED = range(1, 8)
+PS_SILENT = 11
 # of struct atp_info
 INFO = "=18I8Q"
 
@@ -86,7 +87,8 @@ class Rank:
             expect(self.info()[0], STATE_FAILED)
             expect(
                 error.errno in
-                (errno.ECONNRESET, errno.EPROTO, errno.ETIMEDOUT),
+                (errno.ECONNRESET, errno.EPROTO, errno.ETIMEDOUT,
+                 errno.EHOSTDOWN),
                 True,
             )
 
@@ -418,7 +420,7 @@ def a_silent_host_is_named():
             for rank in ranks[:2]:
                 ends(rank, errno.ETIMEDOUT, SILENT, 1 << 2)
             # who is cut off hears nothing of the PS
-            ends(ranks[2], errno.ETIMEDOUT, SILENT, 0)
+            ends(ranks[2], errno.EHOSTDOWN, PS_SILENT, 0)
         finally:
             rack("link", "w2", "up")
 
@@ -431,7 +433,7 @@ def a_silent_ps_is_noticed():
             for rank in ranks:
                 rank.push_if_it_goes(1)
             for rank in ranks:
-                ends(rank, errno.ETIMEDOUT, SILENT, 0)
+                ends(rank, errno.EHOSTDOWN, PS_SILENT, 0)
         finally:
             rack("link", "ps", "up")
 
