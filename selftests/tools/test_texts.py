@@ -118,8 +118,9 @@ ELSEWHERE = {
     r"make deb": ("packages/test_packages.sh", '-C "$top" deb'),
     # This test is a part of some, and others are no test's: that they are
     # there
-    r"make (check|check-debug|deps|demo( SERVER=1)?|bench|install-ip-atp)":
+    r"make (check|check-debug|deps|bench|install-ip-atp)":
         ("tools/test_docs.py", "what_is_made_has_a_target"),
+    r"make demo( SERVER=1)?": ("tools/test_demo.py", '"SERVER=1"'),
     r"ip (-json )?atp job .*": ("tools/test_ip.sh", " atp "),
     r"ip netns exec": ("socket/test_owner.c", "ip netns exec"),
     r"atp perf job 7 rank 0 .*": ("tools/test_perf.py", '"vs", "gloo"'),

@@ -4,7 +4,9 @@
 # The demo's second half, in the virtual machine: the rack, the job, and the
 # training; twice with the switch, once without.
 #
-# usage: demo-guest.sh FILE.npz OPTIMISER	leaves what it measures in /out/demo
+# usage: demo-guest.sh FILE.npz OPTIMISER
+#
+# Leaves what it measures in /out/demo, and the first packets at the PS.
 #
 # OPTIMISER is where the steps are taken: "worker", or "ps" for an application on
 # the PS host; then the last training is once more with the workers'.
@@ -18,6 +20,7 @@ out=/out/demo
 workers=4
 job=7
 payload=1400
+packets=2000
 
 export RACK_IP=$top/build/iproute2/ip
 # shellcheck source=/dev/null
@@ -95,7 +98,14 @@ native=$(ip -n atp-switch link show type veth | grep -c ' xdp ')
 	die "XDP is native at $native ports, not at $((workers + 1))"
 echo "native at all $native ports"
 
+rack_in ps "$top/userspace/demo/capture.py" eth0 "$out/demo.pcap" $packets &
+capture=$!
+until [ -e "$out/demo.pcap" ]; do
+	kill -0 $capture || die "the packets cannot be captured"
+	sleep 0.1
+done
 train switch "training with the switch"
+kill $capture 2>/dev/null && die "fewer than $packets frames came to the PS"
 train again "the same once more: are the bits the same?"
 rack_atp switch switch show job $job
 rack_switch_off || die "cannot detach the XDP program"

@@ -5,7 +5,8 @@
 # stock 6.1 kernel.  "make demo" builds what is needed and comes here.
 #
 # SERVER=1 lets an application on the PS host take the steps, and compares.
-# Leaves build/demo.json.  Exit status 0: all that it promises was so.
+# Leaves build/demo.json, and build/demo.pcap for Wireshark.  Exit status 0: all
+# that it promises was so.
 
 set -euo pipefail
 
@@ -35,7 +36,7 @@ fi
 began=$SECONDS
 rm -rf "$work" "$out"
 mkdir -p "$work" "$out"
-rm -f "$top/build/demo.json"
+rm -f "$top"/build/demo.{json,pcap}
 
 say "the data"
 /usr/bin/python3 "$demo/digits.py" "$work/digits.npz"
@@ -47,7 +48,7 @@ say "a single process on the same batches, as the oracle"
 
 say "a virtual machine with Debian's stock $kernel kernel"
 status=0
-"$top/selftests/vm/run-vm.sh" --kernel $kernel --timeout 900 \
+"$top/selftests/vm/run-vm.sh" --kernel $kernel --timeout 1800 \
 	--out "$top/build/vm-logs/demo.log" -- \
 	userspace/demo/demo-guest.sh "$work/digits.npz" $optimiser || status=$?
 case $status in
@@ -56,6 +57,8 @@ case $status in
 124) die "it took too long: see build/vm-logs/demo.log" ;;
 *) die "it failed in the virtual machine: see build/vm-logs/demo.log" ;;
 esac
+
+cp "$out/demo.pcap" "$top/build/demo.pcap"
 
 say "what was measured"
 /usr/bin/python3 "$demo/report.py" "$out" "$top/build/demo.json" \
