@@ -17,6 +17,8 @@ ACTIONS = ("refused", "collision", "duplicate", "allocate", "aggregate",
            "saturate", "complete", "flush", "parameter", "C, packed",
            "C, vector")
 BYTES = (248, 1400, 3072, 3400)
+NEEDED = ("bed", "system", "workers", "bytes", "median_Bps", "limit_Bps",
+          "cpu_s_per_GB")
 FIGURES = ("ns_per_fragment", "ns_harness", "median_Bps", "cpu_s_per_GB")
 
 count = 0
@@ -69,11 +71,16 @@ def main():
         result(done.returncode == 0, "rows of parts are put together")
         with open(all_rows, encoding="ascii") as f:
             result(json.load(f) == rows + rows, "all of them")
-        del rows[0]["bed"]
+        for name in NEEDED:
+            with open(part, "w", encoding="ascii") as f:
+                json.dump([{k: v for k, v in row.items() if k != name}
+                           for row in rows], f)
+            result(run(ROWS, all_rows, part).returncode != 0,
+                   f"rows without {name} are refused")
         with open(part, "w", encoding="ascii") as f:
-            json.dump(rows, f)
+            json.dump([{**row, "median_Bps": None} for row in rows], f)
         result(run(ROWS, all_rows, part).returncode != 0,
-               "a row that lacks something is refused")
+               "so are rows without a figure")
         result(run(BENCH).returncode == 2 and
                run(BENCH, part, 0).returncode == 2, "usage")
     print(f"1..{count}")

@@ -4,11 +4,16 @@
 
 usage: rows.py OUT PART.json...
 
-A row says at least where it was measured (bed), what (system) and for how many
-bytes.
+A row says at least where it was measured (bed), what (system), for how many
+workers and bytes, how fast, how fast the link would allow (null: there is no
+limit), and at which cost.
 """
 import json
 import sys
+
+
+NEEDED = ("bed", "system", "workers", "bytes", "median_Bps", "limit_Bps",
+          "cpu_s_per_GB")
 
 
 def main(out, parts):
@@ -17,7 +22,9 @@ def main(out, parts):
         with open(part, encoding="ascii") as f:
             rows += json.load(f)
     for row in rows:
-        missing = {"bed", "system", "bytes"} - row.keys()
+        missing = {name for name in NEEDED
+                   if row.get(name) is None and
+                   (name != "limit_Bps" or name not in row)}
         if missing:
             sys.exit(f"rows.py: no {', '.join(sorted(missing))} in {row}")
     with open(out, "w", encoding="ascii") as f:
