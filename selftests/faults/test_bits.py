@@ -25,7 +25,7 @@ import sys
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(here, "../lib"), os.path.join(here, "../rack")]
-from atptest import DATA, T_JOIN, WELCOME, wait_for  # noqa: E402
+from atptest import DATA, PORT, T_JOIN, WELCOME, wait_for  # noqa: E402
 from rack import TOP, atp, rack, run  # noqa: E402
 from test_sockets import (  # noqa: E402
     ATP_DTYPE, ATP_INFO, INFO, INT32, SOL_ATP, Rank, expect,
@@ -40,6 +40,8 @@ WORKERS = 2
 # What a worker knows that a parameter packet can change; the rest are times
 # and what its own timer does.
 WINDOW = ("una", "nxt", "end", "cwnd", "ssthresh", "srtt_us")
+# What is not ATP comes to hosts at any time.
+STRAY = b"\xff" * 6 + b"\x02" + 5 * b"\0" + b"\x88\xb5" + bytes(46)
 COUNTED = ("ecn", "raw", "duplicates", "chunks")
 NAMES = ("state reason ranks job rank workers epoch fragment window scale una "
          "nxt end cwnd ssthresh srtt_us rto_us flags sent resent "
@@ -107,15 +109,19 @@ class Hole:
         return wait_for(first, f"frame from {self.host}")
 
     def shut(self):
-        """Behind where frames are captured."""
-        subprocess.run(f"tc -n atp-{self.host} filter add dev eth0 ingress "
-                       "matchall action drop".split(), check=True)
+        """Behind where frames are captured; for ATP, as hosts look for routers
+        and neighbours, too."""
+        for protocol in ("ip", "ipv6"):
+            subprocess.run(f"tc -n atp-{self.host} filter add dev eth0 ingress "
+                           f"protocol {protocol} flower ip_proto udp "
+                           f"dst_port {PORT} action drop".split(),
+                           check=True)
 
     def dropped(self):
         shown = subprocess.check_output(
             f"tc -n atp-{self.host} -s filter show dev eth0 ingress".split(),
             text=True)
-        return int(re.search(r"dropped (\d+)", shown)[1])
+        return sum(int(n) for n in re.findall(r"dropped (\d+)", shown))
 
     def open(self):
         subprocess.run(f"tc -n atp-{self.host} filter del dev eth0 "
@@ -226,6 +232,7 @@ class Bench:
         for host in hosts:
             self.holes[host].shut()
             inlets.append(Port(host, "eth0"))
+            self.port(("switch", host)).send(STRAY)
         self.send(frame, source, to)
         frames = []
         for inlet in inlets:
@@ -235,7 +242,8 @@ class Bench:
             frames += came
             # it was seen on its way there
             hole = self.holes[inlet.host]
-            wait_for(lambda h=hole: h.dropped() == 1, "drop")
+            wait_for(lambda h=hole: h.dropped() == 1,
+                     "drop of a single packet")
             hole.open()
             inlet.close()
         return frames

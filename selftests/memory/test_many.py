@@ -87,7 +87,8 @@ def everything(nl, count):
 
 @test
 def ten_thousand_sockets_and_64_jobs():
-    resource.setrlimit(resource.RLIMIT_NOFILE, (SOCKETS + 100, SOCKETS + 100))
+    # a cache each has a file open while it is watched
+    resource.setrlimit(resource.RLIMIT_NOFILE, (SOCKETS + 1000, SOCKETS + 1000))
     load()
     new_net()
     nl = Netlink()
