@@ -103,7 +103,8 @@ $(DEBUG_KERNELS:%=$(build)/kernels/%/release): $(build)/kernels/%/release: \
 
 # User-mode Linux, for the benchmark
 $(build)/kernels/uml/release: selftests/debug/build-kernel.sh \
-		userspace/bench/uml/kernel.config
+		userspace/bench/uml/kernel.config \
+		userspace/bench/uml/bpf_jit.c
 	$(Q)selftests/debug/build-kernel.sh uml
 	$(Q)touch $@
 

@@ -14,24 +14,27 @@ here=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "$here/../.." && pwd)
 build=$top/build
 src=$build/linux-source-6.1
+uml=$top/userspace/bench/uml
 
 say() {
 	printf '  %-7s %s\n' KERNEL "$*" >&2
 }
 
 # Sets what the rest goes by: the kernel's architecture, the folder of that
-# name's own parts, and what its configuration is made of.
+# name's own parts, what its configuration is made of, and code of ours.
 choose() {
 	case $1 in
 	uml)
 		arch=um
-		configs=("$top/userspace/bench/uml/kernel.config")
+		configs=("$uml/kernel.config")
+		parts=("$uml/bpf_jit.c")
 		targets=(linux modules)
 		image=vmlinux
 		;;
 	*)
 		arch=x86_64
 		configs=("$here/configs/base.config" "$here/configs/$1.config")
+		parts=()
 		targets=(bzImage modules)
 		image=arch/x86/boot/bzImage
 		;;
@@ -45,7 +48,7 @@ key() {
 	version=$("$here/../deps.sh" source-version)
 	{
 		echo "$version"
-		cat "$here/build-kernel.sh" "${configs[@]}"
+		cat "$here/build-kernel.sh" "${configs[@]}" "${parts[@]}"
 		gcc --version
 	} | sha256sum | cut -c 1-32
 }
@@ -55,6 +58,28 @@ key() {
 missing() {
 	grep -E '^(CONFIG_|# CONFIG_.* is not set)' "$1" | sort -u |
 		comm -23 - <(sort "$2")
+}
+
+# User-mode Linux has no compiler for BPF; x86-64's makes code for it as well, but
+# for loads that may fault, of which there it has no table.  What else that file
+# wants is in bpf_jit.c.  The code must be near the kernel's, where modules are not.
+give_jit() {
+	local um=$src/arch/x86/um
+
+	sed -e '/^#include <asm/d' -e '/ex->data = /d' \
+		-e '/^bool ex_handler_bpf/,/^}/d' \
+		"$src/arch/x86/net/bpf_jit_comp.c" >"$um/bpf_jit_comp.h"
+	cp "$uml/bpf_jit.c" "$um/"
+	grep -q bpf_jit "$um/Makefile" ||
+		sed -i '/^USER_OBJS/i\
+obj-y += bpf_jit.o' "$um/Makefile"
+	grep -q EBPF_JIT "$src/arch/um/Kconfig" ||
+		sed -i '/^config UML$/a\
+	select HAVE_EBPF_JIT\
+	select ARCH_WANT_DEFAULT_BPF_JIT' "$src/arch/um/Kconfig"
+	sed -i -e 's/ptr = module_alloc(/ptr = bpf_jit_alloc_exec(/' \
+		-e 's/module_memfree(\(hdr\|pack->ptr\));/bpf_jit_free_exec(\1);/' \
+		"$src/kernel/bpf/core.c"
 }
 
 # Failing allocations of one call site works on x86-64, too; Linux has offered it
@@ -164,6 +189,7 @@ build_kernel() {
 	SECONDS=0
 	"$here/../deps.sh" source
 	allow_options
+	give_jit
 	say "$name: building, some minutes"
 	rm -rf "$out"
 	mkdir -p "$out" "$build/kernels"

@@ -13,8 +13,8 @@ HEAD = """
 User-mode Linux, links as fast as they are, a card for each host
   MB/s: median (least to most); CPU seconds per GB of the tensor, all: what the
   machine gave; own: what kernel and programs computed, without the switching
-  between them; hosts: workers and PS, without cards and the switch's ports; JIT:
-  that, and what the switch's program takes where there is a JIT (BPF_PROG_RUN)"""
+  between them; hosts: workers and PS, without cards and the switch's ports; sum:
+  that, and what the switch's program takes by BPF_PROG_RUN"""
 
 
 def switch_seconds(switch, workers, payload):
@@ -28,16 +28,16 @@ def switch_seconds(switch, workers, payload):
 
 
 def cells(row, switch):
-    jit = row["median_hosts_s_per_GB"]
+    total = row["median_hosts_s_per_GB"]
     if row["switched"]:
-        jit += switch_seconds(switch, row["workers"], row["payload"])
+        total += switch_seconds(switch, row["workers"], row["payload"])
     return (f"{row['median_Bps'] / 1e6:.1f}",
             f"({row['min_Bps'] / 1e6:.1f} to {row['max_Bps'] / 1e6:.1f})",
             f"{row['cpu_s_per_GB']:.2f}",
             f"{row['median_own_s_per_GB']:.2f}",
             f"{row['median_hosts_s_per_GB']:.2f}",
             f"({row['min_hosts_s_per_GB']:.2f} to "
-            f"{row['max_hosts_s_per_GB']:.2f})", f"{jit:.2f}")
+            f"{row['max_hosts_s_per_GB']:.2f})", f"{total:.2f}")
 
 
 def show(*words):
@@ -58,7 +58,7 @@ def main():
                 f"payload {row['payload']}")
         if what != last:
             print(f"\n  {what}")
-            show("", "MB/s", "", "all", "own", "hosts", "", "JIT")
+            show("", "MB/s", "", "all", "own", "hosts", "", "sum")
             last = what
         show(row["system"], *cells(row, switch))
 
