@@ -5,6 +5,7 @@ whatever the network does; and how it comes and goes, by libatp and Python."""
 
 import contextlib
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -26,6 +27,7 @@ from rack import inside, rack, run  # noqa: E402
 
 WORKERS = 3
 JOB = 7
+LANES = 350
 SCALE = 10**8
 LONG = 60
 NOBODY = 65534
@@ -148,12 +150,29 @@ def every_rank_gets_its_bits():
     exchange((1, 2, 349, 350, 351, 1000, 65537, 100000))
 
 
+def switched():
+    """What the switch has counted"""
+    status, output = tool("switch", "-json", "switch", "show", "job", JOB)
+    expect((status, output if status else ""), (0, ""))
+    shown = json.loads(output)
+    return (shown["jobs"][0] if "jobs" in shown else shown)["counters"]
+
+
 def through_a_switch():
+    """A result leaves the PS once, and the switch makes a copy for each rank."""
+    lengths = (1, 350, 1000, 40000, 40000)
     rack("switch_on")
     try:
-        exchange((1, 350, 1000, 40000, 40000))
+        was = switched()
+        exchange(lengths)
+        is_now = switched()
     finally:
         rack("switch_off")
+    grown = {name: is_now[name] - was[name]
+             for name in ("parameters", "multicast", "copies")}
+    fragments = sum(-(-length // LANES) for length in lengths)
+    expect(grown["multicast"] >= fragments, True)
+    expect(grown["copies"], WORKERS * grown["multicast"])
 
 
 def through_losses_and_copies():
@@ -314,7 +333,7 @@ TESTS = (
 def main():
     subprocess.run(["modprobe", "atp"], check=True)
     rack("up", WORKERS, 1500)
-    rack("job_add", JOB, WORKERS, 4, "fragment", 1400, "server")
+    rack("job_add", JOB, WORKERS, 4, "fragment", 4 * LANES, "server")
     try:
         return run(TESTS)
     finally:
