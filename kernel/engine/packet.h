@@ -153,10 +153,10 @@ u32 atp_ctl_write(void *buf, const struct atp_pkt *pkt,
 		  const struct atp_ctl_host *ctl);
 
 /**
- * atp_index_hash() - a slot's aggregatorIndex
+ * atp_index_hash() - where in a switch a slot is added
  * @job: jobID
  * @epoch: run
- * @salt: window slot, or the PS's counter after a collision
+ * @salt: 0 for the first slot, or the PS's counter after a collision
  *
  * Part of the protocol: all workers must come to the same number.
  *

@@ -73,13 +73,12 @@ void atp_ps_complete(struct atp_ps *ps, struct atp_cell *cell,
 	struct atp_cell *next;
 
 	/* Figure 8: a fragment a window later that would meet the same
-	 * neighbour in the switch tries its luck elsewhere.  The salts below
-	 * the window are the first indexes of its slots.
+	 * neighbour in the switch tries its luck elsewhere.  With a salt of
+	 * zero the first slot began.
 	 */
 	if (cell->flags & ATP_F_COLLISION)
 		cell->next_index = atp_index_hash(ps->params.job, ps->epoch,
-						  ps->params.window +
-						  ps->salt++);
+						  ++ps->salt);
 	cell->state = ATP_CELL_COMPLETE;
 
 	for (;;) {

@@ -162,7 +162,7 @@ struct atp_ps_stats {
  * @raw_used: bit per raw slot
  * @frontier: oldest incomplete fragment
  * @progress: when a fragment was summed or completed last
- * @salt: of the next new aggregator index
+ * @salt: of the last new aggregator index
  * @members: per rank
  * @dispute: what ranks disagree about
  * @server: the application, in a job that has one

@@ -11,7 +11,7 @@
 void atp_worker_init(struct atp_worker *w, const struct atp_params *params,
 		     u32 rank, u32 epoch, struct atp_frag *frags)
 {
-	u32 i;
+	u32 i, index = atp_index_hash(params->job, epoch, 0);
 
 	memset(w, 0, sizeof(*w));
 	w->params = *params;
@@ -25,9 +25,10 @@ void atp_worker_init(struct atp_worker *w, const struct atp_params *params,
 	atp_cong_init(&w->cong, params->fragment, params->window);
 	atp_rtt_init(&w->rtt);
 
+	/* in a row, so that slots of one job do not meet in the switch */
 	memset(frags, 0, params->window * sizeof(*frags));
 	for (i = 0; i < params->window; i++)
-		frags[i].index = atp_index_hash(params->job, epoch, i);
+		frags[i].index = index + i;
 }
 
 bool atp_worker_push(struct atp_worker *w, struct atp_chunk *chunk)

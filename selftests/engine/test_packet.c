@@ -435,8 +435,8 @@ TEST(index_vectors)
 	EXPECT_EQ(atp_index_hash(U32_MAX, U32_MAX, U32_MAX), 0xb5274b78);
 }
 
-/* Slots of a window spread over a switch's aggregators about as well as if the
- * indexes were drawn by lot, whatever number of aggregators, job and epoch.
+/* New indexes spread over a switch's aggregators about as well as if they were
+ * drawn by lot, whatever number of aggregators, job and epoch.
  */
 TEST(index_spread)
 {

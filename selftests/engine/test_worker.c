@@ -216,7 +216,7 @@ TEST(packet_of_integers)
 	EXPECT_EQ(sent.seq, 1);
 	EXPECT_EQ(sent.flags, ATP_F_LAST);
 	EXPECT_EQ(sent.elements, 1);
-	EXPECT_EQ(sent.index, atp_index_hash(9, EPOCH, 1));
+	EXPECT_EQ(sent.index, atp_index_hash(9, EPOCH, 0) + 1);
 	EXPECT_EQ(sent_lane(0), (s32)data[4]);
 	EXPECT_EQ(sent_lane(1), 0);
 	EXPECT_FALSE(send_one());
@@ -571,7 +571,7 @@ TEST(duplicates)
 	answer_pkt(1, ATP_F_COLLISION);
 	EXPECT_EQ(rx(), ATP_DROP_DUPLICATE);
 	EXPECT_EQ(w.stats.duplicates, 2);
-	EXPECT_EQ(w.frags[1].index, atp_index_hash(9, EPOCH, 1));
+	EXPECT_EQ(w.frags[1].index, atp_index_hash(9, EPOCH, 0) + 1);
 	EXPECT_EQ(w.inflight, 0);
 	done();
 }
@@ -593,7 +593,7 @@ TEST(new_index)
 	while (w.nxt != 20) {
 		ASSERT_TRUE(send_one());
 		EXPECT_EQ(sent.index, sent.seq == 19 ? 0xabcdef :
-			  atp_index_hash(9, EPOCH, sent.seq % 16));
+			  atp_index_hash(9, EPOCH, 0) + sent.seq % 16);
 	}
 	/* a late copy, when the slot is another's */
 	answer_pkt(3, ATP_F_COLLISION);
