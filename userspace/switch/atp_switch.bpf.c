@@ -15,8 +15,7 @@
 #include "switch_maps.h"
 
 /* How often to try for the lock of an aggregator */
-#define SW_TRIES_GRADIENT	64
-#define SW_TRIES_PARAMETER	512
+#define SW_TRIES		512
 
 /* So many aggregators are looked at when a job's quota is used up */
 #define SW_SEARCH		4
@@ -141,14 +140,7 @@ __noinline int sw_do_lock(__u32 index)
 {
 	struct sw_agg *a = sw_agg_at(index);
 
-	return a ? sw_lock(a, SW_TRIES_GRADIENT) : 0;
-}
-
-__noinline int sw_do_lock_longer(__u32 index)
-{
-	struct sw_agg *a = sw_agg_at(index);
-
-	return a ? sw_lock(a, SW_TRIES_PARAMETER) : 0;
+	return a ? sw_lock(a, SW_TRIES) : 0;
 }
 
 /* The rank of a worker's address, or ATP_MAX_WORKERS */
@@ -372,7 +364,7 @@ static __always_inline void sw_deallocate(const struct sw_pkt *p,
 	 */
 	if (!a->bitmap)
 		return;
-	if (!sw_lock(a, 1) && !sw_do_lock_longer(index)) {
+	if (!sw_lock(a, 1) && !sw_do_lock(index)) {
 		c->kept++;
 		return;
 	}
