@@ -191,8 +191,8 @@ static __always_inline void sw_quota_give(struct sw_state *state)
  * @a: the aggregator
  * @tries: how often
  *
- * The owner needs less than a microsecond, and for one that is sent on because of
- * a lock all workers send again: so it is worth some patience.
+ * The owner needs less than a microsecond, and for one that is sent on because
+ * of a lock all workers send again: so it is worth some patience.
  */
 static __always_inline bool sw_lock(struct sw_agg *a, int tries)
 {
