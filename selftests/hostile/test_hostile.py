@@ -429,8 +429,8 @@ def checksums_and_ip_at_the_switch(job):
     live.inject("switch", "w0", more + seen, {
         ("ps", "options"): len(more) - (v == 6),
         ("ps", "fragment"): 1 + (v == 6)},
-        # the first fragment; options and IPv6's headers are not looked behind
-        {("other", "options"): 1} if v == 4 else {})
+        # behind IPv6's extension headers nothing is looked for
+        {("other", "options"): len(more) + 1} if v == 4 else {})
 
 
 def an_earlier_run():

@@ -46,6 +46,7 @@ int t_run(int port, uint8_t *frame, uint32_t len);
 struct sw_agg *t_agg(uint32_t index);
 uint64_t t_occupied(uint32_t id);
 void t_counters(uint32_t id, struct sw_counters *c);
+void t_others(struct sw_others *o);
 /* MAC address of the machine at a port */
 void t_port_mac(int port, uint8_t *mac);
 

@@ -157,6 +157,12 @@ void t_counters(uint32_t id, struct sw_counters *c)
 		c_fail(__FILE__, __LINE__, "%s", sw_error());
 }
 
+void t_others(struct sw_others *o)
+{
+	if (sw_others_get(&t_switch, o))
+		c_fail(__FILE__, __LINE__, "%s", sw_error());
+}
+
 void t_port_mac(int port, uint8_t *mac)
 {
 	struct sw_port info;

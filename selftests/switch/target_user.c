@@ -89,6 +89,7 @@ void t_open(uint32_t aggregators_wanted, uint32_t payload)
 	aggs = calloc(aggregators_wanted, agg_size);
 	memset(all_states, 0, sizeof(all_states));
 	memset(all_counters, 0, sizeof(all_counters));
+	memset(&all_others, 0, sizeof(all_others));
 	memset(all_fans, 0, sizeof(all_fans));
 	n_jobs = 0;
 	clock_ns = 1000000000000ULL;
@@ -180,6 +181,11 @@ uint64_t t_occupied(uint32_t id)
 void t_counters(uint32_t id, struct sw_counters *c)
 {
 	*c = all_counters[find_job(id)->slot];
+}
+
+void t_others(struct sw_others *o)
+{
+	*o = all_others;
 }
 
 void t_port_mac(int port, uint8_t *mac)

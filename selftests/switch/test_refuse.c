@@ -305,7 +305,7 @@ TEST(not_for_us)
 
 	begin(false);
 	len = f_make(&pkt, frame);
-	frame[14] = 0x46; /* options; the UDP header is where the text says */
+	frame[14] = 0x46; /* options, before a UDP header that makes no sense */
 	expect_left_alone(1, len, "IPv4 options");
 	f_make(&pkt, frame);
 	frame[20] = 0x20;
@@ -333,6 +333,66 @@ TEST(not_for_us)
 		for (k = 0; k < len; k++)
 			frame[k] = tap_rand();
 		expect_left_alone(i % T_PORTS, len, "noise");
+	}
+	c_close();
+}
+
+/* How many of each: job unknown, not data, options, truncated */
+static bool counted(__u64 unknown, __u64 control, __u64 options,
+		    __u64 truncated)
+{
+	struct sw_others now;
+
+	t_others(&now);
+	return now.unknown == unknown && now.control == control &&
+	       now.options == options && now.truncated == truncated;
+}
+
+TEST(others_are_counted)
+{
+	uint32_t len;
+
+	begin(false);
+	EXPECT_TRUE(counted(0, 0, 0, 0));
+	pkt.job = 9;
+	len = f_make(&pkt, frame);
+	expect_left_alone(1, len, "unknown job");
+	EXPECT_TRUE(counted(1, 0, 0, 0));
+	pkt.job = 1;
+	len = with_byte(1, ATP_TYPE_DATA + 1);
+	expect_left_alone(1, len, "not data");
+	EXPECT_TRUE(counted(1, 1, 0, 0));
+	len = f_make(&pkt, frame);
+	frame[14] = 0x46;
+	memmove(frame + 38, frame + 34, len - 38);
+	expect_left_alone(1, len, "IPv4 options");
+	EXPECT_TRUE(counted(1, 1, 1, 0));
+	f_make(&pkt, frame);
+	frame[20] = 0x20;
+	expect_left_alone(1, len, "first fragment");
+	EXPECT_TRUE(counted(1, 1, 2, 0));
+	f_make(&pkt, frame);
+	expect_left_alone(1, f_udp(false) + 8 + 4, "half a header");
+	EXPECT_TRUE(counted(1, 1, 2, 1));
+	c_close();
+}
+
+/* The job goes when a parameter packet's copies are on their way */
+TEST(copies_of_no_job)
+{
+	uint32_t len;
+
+	begin(false);
+	c_parameter(&pkt, &job, 0, 0);
+	pkt.flags |= ATP_F_MCAST;
+	len = f_make(&pkt, frame);
+	EXPECT_EQ(run(2, len), XDP_REDIRECT);
+	if (t_copies()) {
+		frame[f_udp(false) + 8 + 7] = 9;
+		memcpy(before, frame, len);
+		EXPECT_EQ(t_make_copy(0, frame, len), XDP_ABORTED);
+		EXPECT_EQ(memcmp(frame, before, len), 0);
+		EXPECT_TRUE(counted(1, 0, 0, 0));
 	}
 	c_close();
 }

@@ -144,9 +144,8 @@ __noinline int sw_do_lock(__u32 index)
 }
 
 /* The rank of a worker's address, or ATP_MAX_WORKERS */
-__noinline int sw_do_find(__u32 id, const struct sw_addr *addr)
+__noinline int sw_do_find(const struct sw_job *job, const struct sw_addr *addr)
 {
-	const struct sw_job *job = bpf_map_lookup_elem(&jobs, &id);
 	int i;
 
 	if (!job || !addr)
@@ -518,7 +517,7 @@ sw_way_down(const struct sw_pkt *p, const struct sw_job *job,
 	if (!sw_same_addr(p->src, way->from->addr))
 		return SW_CLASS_STRANGER;
 	__builtin_memcpy(&dst, p->dst, sizeof(dst));
-	rank = sw_do_find(p->job, &dst);
+	rank = sw_do_find(job, &dst);
 	if (rank < 0 || rank >= ATP_MAX_WORKERS)
 		return SW_CLASS_STRANGER;
 	way->to = &job->rank[rank];
@@ -676,7 +675,7 @@ static __always_inline int sw_control(struct xdp_md *ctx,
 
 	if (!sw_same_addr(p->src, job->ps.addr)) {
 		__builtin_memcpy(&src, p->src, sizeof(src));
-		rank = sw_do_find(p->job, &src);
+		rank = sw_do_find(job, &src);
 		if (rank < 0 || rank >= ATP_MAX_WORKERS)
 			return sw_leave(SW_CLASS_CONTROL);
 		from = &job->rank[rank];

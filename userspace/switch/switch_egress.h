@@ -21,12 +21,12 @@
 /* Account for a packet; is the queue before it longer than the mark? */
 static __always_inline bool sw_queue(struct sw_port *port, __u64 bytes)
 {
-	__u64 now = bpf_ktime_get_ns();
-	__u64 seen, start, cost;
+	__u64 now, seen, start, cost;
 	int i;
 
 	if (!port->cost)
 		return false;
+	now = bpf_ktime_get_ns();
 	cost = (bytes * port->cost) >> SW_COST_SHIFT;
 	for (i = 0; i < SW_TRIES_QUEUE; i++) {
 		seen = port->clear;
@@ -94,9 +94,9 @@ static __always_inline __u64 sw_delta(const __u32 *from, const __u32 *to,
  * it is enough to remember the last packet.  A rank that is left out all the
  * same asks again.
  */
-__noinline int sw_do_pick(__u32 id, __u32 ifindex, __u32 epoch, __u32 seq)
+__noinline int sw_do_pick(const struct sw_job *job, __u32 ifindex, __u32 epoch,
+			  __u32 seq)
 {
-	const struct sw_job *job = bpf_map_lookup_elem(&jobs, &id);
 	struct sw_fan *fan;
 	__u32 slot, left;
 	int i;
@@ -165,16 +165,18 @@ static __always_inline int sw_copy(struct xdp_md *ctx, void *data,
 	__u32 rank;
 	__u64 sum;
 
-	/* without the job there is nothing that counts for it either */
 	key = sw_swap32(hdr->jobID);
 	job = bpf_map_lookup_elem(&jobs, &key);
-	if (!job)
+	if (!job) {
+		/* it was deleted while the copy was on its way */
+		sw_leave(SW_CLASS_ATP);
 		return XDP_ABORTED;
+	}
 	slot = job->slot;
 	c = bpf_map_lookup_elem(&counters, &slot);
 	if (!c)
 		return XDP_ABORTED;
-	rank = sw_do_pick(key, ctx->egress_ifindex, hdr->epoch,
+	rank = sw_do_pick(job, ctx->egress_ifindex, hdr->epoch,
 			  hdr->sequenceNumber);
 	if (rank >= ATP_MAX_WORKERS)
 		return sw_no_way(c);

@@ -166,10 +166,10 @@ sw_parse_ipv4(const void *data, const void *end, struct sw_pkt *p)
 	if (ip->version != 4 || ip->protocol != IPPROTO_UDP)
 		return SW_CLASS_OTHER;
 	if (ip->ihl != 5 || sw_dont_look(ip->frag_off)) {
-		if (ip->ihl != 5 || (ip->frag_off & sw_swap16(0x1fff)))
+		if (ip->ihl < 5 || (ip->frag_off & sw_swap16(0x1fff)))
 			return SW_CLASS_OTHER;
-		return sw_is_atp_port(ip + 1, end) ? SW_CLASS_OPTIONS :
-						     SW_CLASS_OTHER;
+		return sw_is_atp_port((const void *)ip + 4 * ip->ihl, end) ?
+		       SW_CLASS_OPTIONS : SW_CLASS_OTHER;
 	}
 	if (!sw_is_atp_port(ip + 1, end))
 		return SW_CLASS_OTHER;
