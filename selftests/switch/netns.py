@@ -10,11 +10,11 @@ import sys
 import threading
 
 from rack import (ACK, COLLISION, ECN, MCAST, PORT, RAW, RESEND, SWITCHED,
-                  TOOL, counters, ns, packet, receive, shown,
+                  TOOL, counters, ns, packet, receive, sh, shown,
                   silent, split_port, switch, udp, within)
-from traffic import (ADD, JOB, PS, WORKERS, equal, hosts, loses_nothing,
-                     numbers, push, round_trip, run, sockets, total, values,
-                     want)
+from traffic import (ADD, JOB, PS, WORKERS, answer, equal, hosts,
+                     loses_nothing, numbers, push, round_trip, run, sockets,
+                     total, values, want)
 
 def test_check():
     ports = ' '.join('dev p%d' % i for i in range(1, 6))
@@ -52,6 +52,18 @@ def test_job_resolved():
     equal([rank['dev'] for rank in job['ranks']], ['p1', 'p2', 'p3', 'p4'],
           'ports of the workers')
     equal(job['ps']['dev'], 'p5', 'port of the PS')
+
+
+def test_a_user_gets_nothing_of_it():
+    user = 'setpriv --reuid 12345 --regid 12345 --clear-groups %s switch '
+    for words in ('show', 'job del %d' % JOB, 'detach', 'attach dev p1'):
+        done = within('s', user % TOOL + words, check=False)
+        want(done.returncode and 'be root' in done.stdout,
+             words + ': ' + done.stdout)
+    pins = sh("find /sys/fs/bpf/atp ! -user root -o -perm /077").stdout
+    equal(pins, '', 'pins for others than root')
+    want(sh('find /sys/fs/bpf/atp -type f').stdout, 'no pins are found')
+    equal(shown()['jobs'][0]['job'], JOB, 'job')
 
 
 def test_sums_and_copies():
@@ -96,10 +108,7 @@ def test_collision():
     got = receive(socks[4])
     want(got.flags & COLLISION, 'COLLISION is not set')
     equal(got.lanes, values(1, 62), 'passed on')
-    socks[4].sendto(packet(ACK | MCAST, JOB, seq, 0, [0] * 62),
-                    (WORKERS[0], PORT))
-    for rank in range(4):
-        receive(socks[rank])
+    answer(socks, seq, [0] * 62)
 
 
 def test_unicast_parameters():
@@ -127,6 +136,7 @@ def test_false_ps_frees_nothing():
     equal(after['drop_stranger'] - before['drop_stranger'], 2,
           'drop_stranger')
     liar.close()
+    answer(socks, seq, [0] * 62)
 
 
 def test_detached_port_is_named():
@@ -148,6 +158,7 @@ def test_detached_port_is_named():
     push(socks, seq, [0], 62, PS, RESEND)
     equal(receive(socks[4]).lanes, total(range(4), 62), 'sum')
     equal(counters(JOB)['forwarded'] - after['forwarded'], 1, 'forwarded')
+    answer(socks, seq, [0] * 62)
     done = switch('detach dev p2')
     want('job %d: rank 1 is behind p2' % JOB in done.stdout, done.stdout)
     switch('attach dev p2')
@@ -247,10 +258,7 @@ def test_upgrade_keeps_sums():
     equal(receive(socks[4]).lanes, total(range(4), 350), 'sum')
     after = counters(JOB)
     equal(after['completed'] - before['completed'], 1, 'counters')
-    socks[4].sendto(packet(ACK | MCAST, JOB, seq, 0, [0] * 350),
-                    (WORKERS[0], PORT))
-    for rank in range(4):
-        receive(socks[rank])
+    answer(socks, seq, [0] * 350)
 
 
 def test_upgrades_lose_nothing():
@@ -264,6 +272,7 @@ def test_replaced_by_the_same_keeps_sums():
     switch(replace % (JOB, PS))
     push(socks, seq, [2, 3], 350, PS)
     equal(receive(socks[4]).lanes, total(range(4), 350), 'sum')
+    answer(socks, seq, [0] * 350)
     before = counters(JOB)
     done = switch((replace % (JOB, PS)) + ' quota 65', check=False)
     want(done.returncode and 'quota' in done.stdout, done.stdout)
@@ -288,10 +297,7 @@ def test_congestion_marks():
     marks = [receive(socks[4]).tos & 3 for _ in fragments]
     want(3 in marks, 'nothing was marked')
     for seq in fragments:
-        socks[4].sendto(packet(ACK | MCAST, JOB, seq, 0, [0]),
-                        (WORKERS[0], PORT))
-        for rank in range(4):
-            receive(socks[rank])
+        answer(socks, seq, [0])
     port = [p for p in shown()['ports'] if p['dev'] == 'p5'][0]
     want(port['marked'] > 0, 'not counted')
     switch('port set dev p5 rate 10000 mark 200')
@@ -303,6 +309,7 @@ def test_marks_are_merged():
     push(socks, seq, range(4), 62, PS)
     socks[0].setsockopt(socket.SOL_IP, socket.IP_TOS, 2)
     want(receive(socks[4]).flags & ECN, 'mark was lost')
+    answer(socks, seq, [0] * 62)
 
 
 def test_routed_ps():

@@ -9,8 +9,8 @@ import sys
 import time
 
 from rack import TOP, counters, ns, receive, sh, shown, within
-from traffic import (ADD, JOB, PS, equal, hosts, loses_nothing, numbers, push,
-                     round_trip, run, total, want, WORKERS)
+from traffic import (ADD, JOB, PS, answer, equal, hosts, loses_nothing,
+                     numbers, push, round_trip, run, total, want, WORKERS)
 
 UNIT = 'atp-switch.service'
 UNITS = '/run/units'
@@ -115,6 +115,7 @@ class Test:
         push(socks, seq, [3], 350, PS)
         equal(receive(socks[4]).lanes, total(range(4), 350), 'sum')
         equal(counters(JOB)['completed'] - before['completed'], 1, 'counter')
+        answer(socks, seq, [0] * 350)
 
     def test_another_job_begins_anew(self):
         with open(CONFIG, encoding='ascii') as file:

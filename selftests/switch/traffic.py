@@ -9,7 +9,7 @@ import threading
 import traceback
 
 from rack import (ACK, MCAST, PORT, SWITCHED, counters, down, packet, receive,
-                  silent, udp, up, within)
+                  shown, silent, switch, udp, up, within)
 
 JOB = 7
 WORKERS = ['10.9.0.%d' % i for i in (1, 2, 3, 4)]
@@ -68,6 +68,27 @@ def push(socks, seq, ranks, lanes, to, flags=0, job=JOB):
                                       values(rank, lanes)), (to, PORT))
 
 
+def answer(socks, seq, lanes, first=WORKERS[0], job=JOB):
+    """A parameter packet for all, which frees the aggregator"""
+    socks[4].sendto(packet(ACK | MCAST, job, seq, 0, lanes), (first, PORT))
+    for rank in range(4):
+        got = receive(socks[rank])
+        equal(got.lanes, lanes, 'parameters of rank %d' % rank)
+        equal(got.seq, seq, 'sequence number')
+        want(not got.flags & MCAST, 'MCAST is still set')
+
+
+def nothing_left():
+    """What a test leaves, another one would meet"""
+    late = 0
+    for sock in itertools.chain(*sockets.values()):
+        while not silent(sock, 0.01):
+            late += 1
+    equal(late, 0, 'packets that nobody asked for')
+    if not switch('show', check=False).returncode:
+        equal(shown()['occupied'], 0, 'aggregators left occupied')
+
+
 def round_trip(socks, to, first, lanes, job=JOB):
     """A fragment up and its parameter packet down"""
     seq = next(numbers)
@@ -78,20 +99,15 @@ def round_trip(socks, to, first, lanes, job=JOB):
     want(got.flags & SWITCHED, 'SWITCHED is not set')
     equal(got.cap, 64, 'cwndCap')
     want(silent(socks[4], 0.02), 'more than one packet for the PS')
-    socks[4].sendto(packet(ACK | MCAST, job, seq, 0, got.lanes),
-                    (first, PORT))
+    answer(socks, seq, got.lanes, first, job)
     for rank in range(4):
-        down_ = receive(socks[rank])
-        equal(down_.lanes, got.lanes, 'parameters of rank %d' % rank)
-        equal(down_.seq, seq, 'sequence number')
-        want(not down_.flags & MCAST, 'MCAST is still set')
         want(silent(socks[rank], 0.02), 'two copies for rank %d' % rank)
     return got
 
 
 def stream(socks, lanes=62, window=16):
     """Fragments up and their parameter packets down, one behind the other, each
-    sent once.  Some collide, and go on one by one."""
+    sent once.  What meets a lock goes on alone."""
     seqs = list(itertools.islice(numbers, window))
     for seq in seqs:
         push(socks, seq, range(4), lanes, PS)
@@ -148,6 +164,7 @@ def run(tests, vital=None):
         for number, (name, test) in enumerate(tests, 1):
             try:
                 test()
+                nothing_left()
                 print('ok %d %s' % (number, name))
             except Exception:       # pylint: disable=broad-except
                 failed += 1

@@ -148,8 +148,12 @@ int sw_open(struct sw_switch *sw)
 	forget(sw);
 	if (sw_pin_dir(sw->dir, sizeof(sw->dir), false))
 		return -1;
-	if (!sw_running())
+	if (!sw_running()) {
+		/* who may not look does not know */
+		if (errno == EACCES)
+			return sw_fail("cannot look into %s: be root", sw->dir);
 		return sw_fail("no switch runs in this network namespace: atp switch attach dev IF");
+	}
 	sw->lock = sw_pin_lock(sw->dir);
 	if (sw->lock < 0)
 		return sw_fail("cannot lock %s: %s", sw->dir, strerror(errno));

@@ -98,6 +98,14 @@ static bool find_bpffs(char *dir, size_t len)
 	return is_bpffs(dir);
 }
 
+static int make_dir(const char *dir)
+{
+	if (!mkdir(dir, 0700) || errno == EEXIST)
+		return 0;
+	return sw_fail("cannot make %s: %s%s", dir, strerror(errno),
+		       errno == EACCES ? ": be root" : "");
+}
+
 /**
  * sw_pin_root() - the directory above those of all switches of this machine
  * @dir: filled in
@@ -118,9 +126,7 @@ int sw_pin_root(char *dir, size_t len, bool make)
 	}
 	used = strlen(dir);
 	snprintf(dir + used, len - used, "/atp");
-	if (make && mkdir(dir, 0700) && errno != EEXIST)
-		return sw_fail("cannot make %s: %s", dir, strerror(errno));
-	return 0;
+	return make ? make_dir(dir) : 0;
 }
 
 static int netns_cookie(uint64_t *cookie)
@@ -150,9 +156,7 @@ int sw_pin_dir(char *dir, size_t len, bool make)
 	used = strlen(dir);
 	snprintf(dir + used, len - used, "/netns-%llu",
 		 (unsigned long long)cookie);
-	if (make && mkdir(dir, 0700) && errno != EEXIST)
-		return sw_fail("cannot make %s: %s", dir, strerror(errno));
-	return 0;
+	return make ? make_dir(dir) : 0;
 }
 
 /* One process at a time changes a switch; the lock goes with the process */
