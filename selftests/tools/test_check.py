@@ -9,6 +9,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, here)
@@ -21,6 +22,7 @@ from rack import atp, inside, run  # noqa: E402
 import kmod  # noqa: E402
 
 ATP = os.path.join(TOP, "build/bin/atp")
+CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 JOB6 = 8
 HOSTS = {
     JOB: ("ps", "10.0.0.254", "worker", "10.0.0.1", "worker", "10.0.0.2"),
@@ -237,6 +239,74 @@ def who_may_not_look_is_told():
     expect(("", "privileges") in found(lines, "warn"), True)
 
 
+def line_of(what, *before):
+    """The line with that name, of a check that is started by other words."""
+    with inside("w0"):
+        done = subprocess.run([*before, ATP, "-json", "check"], text=True,
+                              stdout=subprocess.PIPE, check=False)
+    line, = [line for line in json.loads(done.stdout)
+             if line["what"] == what and "about" not in line]
+    expect(done.returncode, 1 if line["state"] == "bad" else 0)
+    return line
+
+
+def the_kernel_is_old():
+    expect(line_of("kernel"), {"state": "ok", "what": "kernel",
+                               "found": f"Linux {os.uname().release}"})
+    line = line_of("kernel", "setarch", os.uname().machine, "--uname-2.6")
+    expect((line["state"], line["found"].startswith("Linux 2.6."),
+            line["mend"]), ("bad", True, "6.1 or later is needed"))
+
+
+def the_clock_is_slow():
+    """What the kernel says of its clock is another file in a mount namespace,
+    since the emulator's is always slow."""
+    states = {}
+    for name in ("tsc", "hpet", "acpi_pm", "kvm-clock"):
+        with tempfile.NamedTemporaryFile("w", encoding="ascii") as file:
+            print(name, file=file, flush=True)
+            line = line_of("clock", "unshare", "-m", "sh", "-ec",
+                           f"mount --bind {file.name} {CLOCK}; exec \"$@\"",
+                           "sh")
+        expect((name in line["found"], "mend" in line),
+               (True, line["state"] != "ok"))
+        states[name] = line["state"]
+    expect(states, {"tsc": "ok", "hpet": "warn", "acpi_pm": "warn",
+                    "kvm-clock": "ok"})
+
+
+def the_address_is_gone():
+    def address(what):
+        sh("ip", "-n", "atp-w0", "address", what, "10.0.0.252/24", "dev",
+           "eth0")
+
+    for role, ps, worker in (("worker", "10.0.0.253", "10.0.0.252"),
+                             ("PS", "10.0.0.252", "10.0.0.253")):
+        address("add")
+        within("w0", ATP, "job", "add", 9, "ps", ps, "worker", worker,
+               "worker", "10.0.0.251")
+        address("del")
+        lost = (f"job 9 {role}", "address")
+        expect(bad("w0", "job", 9), [lost])
+        # as it says
+        address("add")
+        expect(lost in bad("w0", "job", 9), False)
+        within("w0", ATP, "job", "del", 9)
+        address("del")
+
+
+def there_is_no_way_to_the_ps():
+    within("w0", ATP, "job", "add", 9, "ps", "10.77.0.1", "worker",
+           "10.0.0.1", "worker", "10.0.0.2")
+    expect(("job 9 rank 0", "route") in bad("w0", "job", 9), True)
+    # as it says
+    sh("ip", "-n", "atp-w0", "route", "add", "10.77.0.1/32", "via",
+       "10.0.0.254")
+    expect(("job 9 rank 0", "route") in bad("w0", "job", 9), False)
+    sh("ip", "-n", "atp-w0", "route", "del", "10.77.0.1/32")
+    within("w0", ATP, "job", "del", 9)
+
+
 def another_program_has_the_port():
     rack("down")
     sh("ip", "netns", "add", "atp-w0")
@@ -317,6 +387,10 @@ if __name__ == "__main__":
             a_host_is_not_in_the_group,
             counters_tell_of_others,
             who_may_not_look_is_told,
+            the_kernel_is_old,
+            the_clock_is_slow,
+            the_address_is_gone,
+            there_is_no_way_to_the_ps,
             the_link_of_the_ps_is_down,
             the_mode_is_generic,
             another_program_has_the_port,

@@ -287,19 +287,38 @@ static void check_ps(const struct job_reply *job)
 	}
 }
 
-void check_job(const struct job_reply *job)
+/* The job was added when the address was there. */
+static void check_gone(const struct job_reply *job, const char *of)
 {
+	check_about("job %u %s", job->id, of);
+	check_bad("address", "ip address add, or atp job del and add",
+		  "this host does not have it any more");
+}
+
+/* Return: whether a rank's address is here */
+static bool check_ranks(const struct job_reply *job)
+{
+	bool here = false;
 	unsigned int rank;
 
-	check_about("job %u", job->id);
-	if (!job->role)
-		check_warn("role",
-			   "ip address add, or the right address in atp job add",
-			   "no address of this host is in it");
-	if (job->role & ATP_ROLE_PS)
-		check_ps(job);
-	for (rank = 0; job->role & ATP_ROLE_WORKER && rank < job->workers;
-	     rank++)
-		if (!seen_before(job, rank) && is_local(&job->worker[rank]))
+	for (rank = 0; rank < job->workers; rank++) {
+		if (!is_local(&job->worker[rank]))
+			continue;
+		here = true;
+		if (!seen_before(job, rank))
 			check_worker(job, rank);
+	}
+	return here;
+}
+
+void check_job(const struct job_reply *job)
+{
+	if (job->role & ATP_ROLE_PS) {
+		if (is_local(&job->ps))
+			check_ps(job);
+		else
+			check_gone(job, "PS");
+	}
+	if (job->role & ATP_ROLE_WORKER && !check_ranks(job))
+		check_gone(job, "worker");
 }
