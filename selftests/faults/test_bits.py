@@ -4,11 +4,11 @@
 
 The hosts' own packets are led into a hole, where they are captured: nothing
 moves but what this test injects.  For the last gradient of a fragment, its
-parameter packet and what the switch makes of both, and for what is said when a
-run begins, every bit that a checksum covers is flipped, one at a time, and each
-such packet is sent before the one that is whole.  All have to be refused and
-counted, while PS, workers and switch stay as they are; then the whole one
-completes the sum.
+parameter packet and what the switch makes of both, and for each control packet
+from a run's beginning to its end, every bit that a checksum covers is flipped,
+one at a time, and each such packet is sent before the one that is whole.  All
+have to be refused and counted, while PS, workers and switch stay as they are;
+then the whole one does what it is for.
 
 No checksum that a host or the switch looks at covers the Ethernet header, nor
 IPv6's traffic class, flow label and hop limit.  Those packets may be taken or
@@ -25,10 +25,13 @@ import sys
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(here, "../lib"), os.path.join(here, "../rack")]
-from atptest import DATA, PORT, T_JOIN, WELCOME, wait_for  # noqa: E402
+from atptest import (  # noqa: E402
+    ABORT, DATA, LEAVE, PING, PONG, PORT, STATUS, T_JOIN, WELCOME, wait_for,
+)
 from rack import TOP, atp, rack, run  # noqa: E402
 from test_sockets import (  # noqa: E402
-    ATP_DTYPE, ATP_INFO, INFO, INT32, SOL_ATP, Rank, expect,
+    ATP_DTYPE, ATP_INFO, INFO, INT32, LEFT, SOL_ATP, STATE_FAILED, Rank,
+    expect,
 )
 from wire import (  # noqa: E402
     ETH_LEN, Port, checksums_hold, received, receiver, refused,
@@ -37,6 +40,8 @@ from wire import (  # noqa: E402
 JOB = 7
 LANES = 62
 WORKERS = 2
+# Nobody is silent for so long; or still speaks after a fourth of it, in ms
+PATIENT, TALKATIVE = 600000, 32000
 # What a worker knows that a parameter packet can change; the rest are times
 # and what its own timer does.
 WINDOW = ("una", "nxt", "end", "cwnd", "ssthresh", "srtt_us")
@@ -162,11 +167,11 @@ class Bench:
     """A run of two workers in which only injected packets move, from its
     beginning or when all have joined."""
 
-    def __init__(self, family, switch, joined=True):
+    def __init__(self, family, switch, joined=True, timeout=PATIENT):
         self.family, self.switch = family, switch
         rack(*(["switch_on"] if switch else ["switch_off"]))
         rack("job_add", JOB, WORKERS, family, "fragment", 4 * LANES,
-             "timeout", 600000)
+             "timeout", timeout)
         self.ranks = [Rank(rank, JOB) for rank in range(WORKERS)]
         self.ports, self.holes = {}, {}
         if not joined:
@@ -386,6 +391,67 @@ def beginning_of(family, switch):
         bench.close()
 
 
+def staying(bench):
+    """PING and what it is answered with."""
+    for rank in range(WORKERS):
+        ping = bench.holes[f"w{rank}"].frame(kind=PING)
+        bench.inject_flips(ping, f"w{rank}", "ps")
+        bench.send(ping, f"w{rank}", "ps")
+        pong = bench.holes["ps"].frame(kind=PONG)
+        expect(receiver(pong), rank + 1)
+        bench.inject_flips(pong, "ps", f"w{rank}")
+        bench.send(pong, "ps", f"w{rank}")
+
+
+def waiting(bench):
+    """STATUS for who asks and waits for another."""
+    push(bench, 0)
+    for rank in bench.ranks:
+        wait_for(lambda r=rank: settled(r), "expiry")
+    question = bench.holes["w0"].frame(kind=DATA, ack=False, seq=0)
+    bench.send(question, "w0", "ps")
+    status = bench.holes["ps"].frame(kind=STATUS)
+    expect((receiver(status), status.seq, status.bitmap), (1, 0, 1))
+    bench.inject_flips(status, "ps", "w0")
+    gone = bench.gone("w0")
+    bench.send(status, "ps", "w0")
+    expect(bench.gone("w0"), gone)
+
+
+def leaving(bench):
+    """LEAVE of one, and the ABORT that it is to the other, who waits for it."""
+    bench.ranks.pop().close()
+    leave = bench.holes["w1"].frame(kind=LEAVE)
+    bench.inject_flips(leave, "w1", "ps")
+    bench.send(leave, "w1", "ps")
+    abort = bench.holes["ps"].frame(kind=ABORT)
+    expect(receiver(abort), 1)
+    bench.inject_flips(abort, "ps", "w0")
+    bench.send(abort, "ps", "w0")
+    wait_for(lambda: bench.ranks[0].info() == (STATE_FAILED, LEFT, 2),
+             "the end of the run")
+
+
+def end_of(family, switch):
+    bench = Bench(family, switch, timeout=TALKATIVE)
+    try:
+        staying(bench)
+        waiting(bench)
+        leaving(bench)
+    finally:
+        bench.close()
+
+
+def every_bit_of_an_end_over_ipv4():
+    for switch in (False, True):
+        end_of(4, switch)
+
+
+def every_bit_of_an_end_over_ipv6():
+    for switch in (False, True):
+        end_of(6, switch)
+
+
 def every_bit_of_a_beginning_over_ipv4():
     for switch in (False, True):
         beginning_of(4, switch)
@@ -457,6 +523,8 @@ TESTS = (
     all_legs_carry_complete_checksums,
     every_bit_of_a_beginning_over_ipv4,
     every_bit_of_a_beginning_over_ipv6,
+    every_bit_of_an_end_over_ipv4,
+    every_bit_of_an_end_over_ipv6,
     every_bit_over_ipv4_without_a_switch,
     every_bit_over_ipv4_through_the_switch,
     every_bit_over_ipv6_without_a_switch,
