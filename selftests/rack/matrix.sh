@@ -179,14 +179,18 @@ group_cable() {
 	done
 }
 
-# Down to one aggregator: nearly all fragments collide and go to the PS
+# Down to one aggregator: nearly all fragments collide and go to the PS.  A
+# first window has ten, so that three cannot be enough; sixteen can, if nobody
+# is slow.
 group_collision() {
-	local attach n
+	local attach few want
 
 	rack 8 1500
-	for n in 1 3 16; do
-		attach="aggregators $n"
-		try switch=on attach="$attach" workers=4 want=collision_busy
+	for few in 1 3 16; do
+		attach="aggregators $few"
+		want=collision_busy
+		[ "$few" != 16 ] || want=aggregated
+		try switch=on attach="$attach" workers=4 want=$want
 		try switch=on attach="$attach" workers=8 payload=1400
 		try switch=on attach="$attach" workers=4 loss=5 lanes=4096
 	done
