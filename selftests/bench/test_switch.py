@@ -14,7 +14,7 @@ BENCH = TOP / "build/selftests/bench/switch"
 ROWS = TOP / "userspace/bench/rows.py"
 
 ACTIONS = ("refused", "collision", "duplicate", "allocate", "aggregate",
-           "saturate", "complete", "flush", "parameter", "C, packed",
+           "saturate", "complete", "flush", "parameter", "copy", "C, packed",
            "C, vector")
 BYTES = (248, 1400, 3072, 3400)
 NEEDED = ("bed", "system", "workers", "bytes", "median_Bps", "limit_Bps",

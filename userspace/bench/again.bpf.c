@@ -80,6 +80,12 @@ int again_nothing(struct xdp_md *ctx)
 }
 
 SEC("xdp")
+int again_copy(struct xdp_md *ctx)
+{
+	return again(ctx, AGAIN_COPY);
+}
+
+SEC("xdp")
 int nothing(struct xdp_md *ctx)
 {
 	return XDP_PASS;

@@ -12,7 +12,8 @@
 /* What a tail call leads to */
 #define AGAIN_SWITCH	0
 #define AGAIN_NOTHING	1
-#define AGAIN_PROGS	2
+#define AGAIN_COPY	2
+#define AGAIN_PROGS	3
 /* A verdict that the switch does not have */
 #define AGAIN_FAILED	(-1)
 /* Slot of the first job of a switch */

@@ -39,6 +39,7 @@ enum action {
 	COMPLETE,
 	FLUSH,
 	PARAMETER,
+	COPY,
 	PROGRAMS,
 	PACKED = PROGRAMS,	/* and the loops in C */
 	VECTOR,
@@ -66,6 +67,7 @@ static const struct kind {
 	[COMPLETE]	= { "complete",	  3, XDP_REDIRECT },
 	[FLUSH]		= { "flush",	  1, XDP_REDIRECT },
 	[PARAMETER]	= { "parameter",  3, XDP_REDIRECT },
+	[COPY]		= { "copy",	  0, XDP_PASS },
 	[PACKED]	= { "C, packed",  0, 0 },
 	[VECTOR]	= { "C, vector",  0, 0 },
 };
@@ -92,31 +94,57 @@ static int program(struct bpf_object *obj, const char *name)
 	return bpf_program__fd(bpf_object__find_program_by_name(obj, name));
 }
 
-static void load(void)
+/* Not loaded yet, with those of the switch's maps that it has, too */
+static struct bpf_object *open_object(const char *path)
 {
-	const enum sw_map shared[] = { SW_MAP_AGGREGATORS, SW_MAP_STATES };
-	struct bpf_object *obj = bpf_object__open_file(BENCH_OBJECT, NULL);
-	int next, to[AGAIN_PROGS], i;
+	struct bpf_object *obj = bpf_object__open_file(path, NULL);
 	struct bpf_map *map;
+	int i;
 
 	if (!obj)
-		die(BENCH_OBJECT);
-	for (i = 0; i < 2; i++) {
-		map = bpf_object__find_map_by_name(obj,
-						   sw_map_names[shared[i]]);
-		if (!map || bpf_map__reuse_fd(map, t_switch.map[shared[i]]))
-			die(sw_map_names[shared[i]]);
+		die(path);
+	for (i = 0; i < SW_MAPS; i++) {
+		map = bpf_object__find_map_by_name(obj, sw_map_names[i]);
+		if (map && bpf_map__reuse_fd(map, t_switch.map[i]))
+			die(sw_map_names[i]);
 	}
-	if (system("ip link add b0 type veth peer name b1"))
-		die("cannot add a device");
+	return obj;
+}
+
+/* What runs where a packet leaves, see copy.bpf.c */
+static int load_copy(void)
+{
+	struct bpf_object *obj = open_object(COPY_OBJECT);
+	struct bpf_program *prog, *copy;
+
+	copy = bpf_object__find_program_by_name(obj, "atp_egress");
+	bpf_object__for_each_program(prog, obj)
+		bpf_program__set_autoload(prog, prog == copy);
+	bpf_program__set_expected_attach_type(copy, BPF_XDP);
 	if (bpf_object__load(obj))
-		die("cannot load");
+		die("cannot load " COPY_OBJECT);
+	return bpf_program__fd(copy);
+}
+
+static void load(void)
+{
+	struct bpf_object *obj = open_object(BENCH_OBJECT);
+	int next, to[AGAIN_PROGS], i;
+	char device[16];
+
+	if (bpf_object__load(obj))
+		die("cannot load " BENCH_OBJECT);
 	fd_before = bpf_object__find_map_fd_by_name(obj, "before");
 	next = bpf_object__find_map_fd_by_name(obj, "next");
 	to[AGAIN_SWITCH] = t_program;
 	to[AGAIN_NOTHING] = program(obj, "nothing");
+	to[AGAIN_COPY] = load_copy();
 	fd_again[AGAIN_SWITCH] = program(obj, "again_switch");
 	fd_again[AGAIN_NOTHING] = program(obj, "again_nothing");
+	fd_again[AGAIN_COPY] = program(obj, "again_copy");
+	if (system("ip link add b0 type veth peer name b1") ||
+	    system("ip link add b2 type veth"))
+		die("cannot add devices");
 	for (i = 0; i < AGAIN_PROGS; i++) {
 		if (bpf_map_update_elem(next, &i, &to[i], BPF_ANY))
 			die("next");
@@ -124,8 +152,9 @@ static void load(void)
 		 * is down, need not be made known for each BPF_PROG_RUN, which
 		 * takes long.
 		 */
-		if (bpf_xdp_attach(if_nametoindex(i ? "b1" : "b0"),
-				   fd_again[i], XDP_FLAGS_DRV_MODE, NULL))
+		snprintf(device, sizeof(device), "b%d", i);
+		if (bpf_xdp_attach(if_nametoindex(device), fd_again[i],
+				   XDP_FLAGS_DRV_MODE, NULL))
 			die("cannot attach");
 	}
 }
@@ -172,7 +201,7 @@ static uint32_t make_last(enum action action, int bytes)
 		p.bitmap = 2;
 		t_addr(false, job.id, 1, p.src);
 	}
-	if (action == PARAMETER) {
+	if (action == PARAMETER || action == COPY) {
 		uint16_t elements = p.elements;
 
 		c_parameter(&p, &job, 0, 0);
@@ -206,9 +235,17 @@ static uint32_t prepare(enum action action, int bytes)
 	return len;
 }
 
+/* Which of again.bpf.c's programs runs what is measured */
+static int again_of(enum action action)
+{
+	if (action == EMPTY)
+		return AGAIN_NOTHING;
+	return action == COPY ? AGAIN_COPY : AGAIN_SWITCH;
+}
+
 static double run_program(enum action action, int bytes)
 {
-	int prog = fd_again[action == EMPTY ? AGAIN_NOTHING : AGAIN_SWITCH];
+	int prog = fd_again[again_of(action)];
 	struct xdp_md ctx = { .ingress_ifindex = t_ifindex[0] };
 	static uint8_t out[F_ROOM];
 

@@ -17,7 +17,7 @@ import tempfile
 import time
 
 import links
-from cpu import PARTS, Isolation, Meter
+from cpu import PARTS, Isolation, Meter, one_cpu
 from systems import SYSTEMS, rack
 
 LEAD = 0.1          # seconds for all members to hear of the start
@@ -90,8 +90,13 @@ class Bench:
             self.turn(bed, systems, sizes)
 
     def round(self, bed, sizes):
+        switched = [s for s in self.systems if s.switch]
         rack("switch_on")
-        self.turns(bed, [s for s in self.systems if s.switch], sizes)
+        if bed == "rack":
+            with one_cpu(self.links.hosts):
+                self.turn(bed, switched, sizes)
+        else:
+            self.turns(bed, switched, sizes)
         rack("switch_off")
         if bed != "rack":
             self.offload("on")

@@ -7,6 +7,7 @@ CPUs for itself: its processes, and its devices' reception, which is steered
 there (receive packet steering; where a device polls, its own thread).  What is
 sent is worked on by the sender, up to the other end of the cable.
 """
+import contextlib
 import os
 import subprocess
 import time
@@ -15,14 +16,14 @@ TICK = os.sysconf("SC_CLK_TCK")
 CPUS = os.cpu_count()
 PARTS = ("workers", "switch", "ps")
 
-# Of a namespace's devices: reception on the CPUs of a mask
+# Of a namespace's devices: reception on the CPUs of a mask, by threads or not
 STEER = """
-mask=$1; shift
+mask=$1 threaded=$2; shift 2
 for dev; do
 	for queue in /sys/class/net/$dev/queues/rx-*; do
 		echo $mask >$queue/rps_cpus
 	done
-	echo 1 >/sys/class/net/$dev/threaded
+	echo $threaded >/sys/class/net/$dev/threaded
 done
 """
 
@@ -48,6 +49,24 @@ def _poll_threads():
     return found
 
 
+def _steer(host, mask, threaded, *devices):
+    _in_host(host, STEER, f"{mask:x}", str(threaded), *devices)
+
+
+@contextlib.contextmanager
+def one_cpu(hosts):
+    """The switch receives on one CPU, while its program is there.  An emulated
+    CPU stops for milliseconds; if that one has an aggregator's lock, another
+    cannot wait for it."""
+    _steer("switch", 2, 1, *hosts)
+    threads = _poll_threads()
+    for host in hosts:
+        for pid in threads[host]:
+            _pin(pid, {1})
+    yield
+    _steer("switch", 0, 0, *hosts)
+
+
 def _pin(pid, cpu):
     for thread in os.listdir(f"/proc/{pid}/task"):
         os.sched_setaffinity(int(thread), cpu)
@@ -63,15 +82,15 @@ class Isolation:
     def apply(self, part):
         """Also after the switch has come or gone, which makes new threads."""
         cpu = {p: {int(p == part)} for p in PARTS}
-        mask = {p: f"{1 << int(p == part):x}" for p in PARTS}
+        mask = {p: 1 << int(p == part) for p in PARTS}
         os.sched_setaffinity(0, {0})
-        _in_host("ps", STEER, mask["ps"], "eth0")
+        _steer("ps", mask["ps"], 1, "eth0")
         if self.ps_threads is None:
             # nobody else has any yet
             self.ps_threads = _poll_threads().get("eth0", set())
         for host in self.hosts[:-1]:
-            _in_host(host, STEER, mask["workers"], "eth0")
-        _in_host("switch", STEER, mask["switch"], *self.hosts)
+            _steer(host, mask["workers"], 1, "eth0")
+        _steer("switch", mask["switch"], 1, *self.hosts)
         threads = _poll_threads()
         workers = threads.pop("eth0", set()) - self.ps_threads
         for pids, of in ((workers, "workers"), (self.ps_threads, "ps"),

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""What all-reduce costs the hosts of a rack, by ATP and by Gloo; run in
+"""What all-reduce costs the hosts of a rack, by ATP and by others; run in
 User-mode Linux (run.py).
 
 usage: bench.py PROGRAMS FILE WORKERS,... BYTES NUMBER ROUNDS
@@ -39,7 +39,6 @@ COLUMNS = {"Bps": "Bps", "cpu": "cpu_s_per_GB", "own": "own_s_per_GB",
 
 class AtpPs(systems.AtpPs):
     fragment = 0    # bytes, set before it starts
-    without = ()    # of the offloads
 
     def launch(self):
         # a loaded machine is not a dead host
@@ -54,16 +53,12 @@ class AtpSwitch(AtpPs):
     switch = True
 
 
-class GlooRing(systems.GlooRing):
-    without = ()
-
-
-class GlooRingPlain(GlooRing):
+class GlooRingPlain(systems.GlooRing):
     name = "Gloo, ring, no GSO"
-    without = OFFLOADS
 
 
-SYSTEMS = (AtpSwitch, AtpPs, GlooRing, GlooRingPlain)
+SYSTEMS = (AtpSwitch, AtpPs, systems.GlooRing, GlooRingPlain,
+           systems.GlooHalving, systems.OpenMpi, systems.TcpPs)
 
 
 class Clock:
@@ -119,7 +114,7 @@ class Bench:
         for host in rack_links.hosts:
             links.features(host, "eth0", *(
                 word for name in OFFLOADS for word in
-                (name, "off" if name in system.without else "on")))
+                (name, "off" if isinstance(system, GlooRingPlain) else "on")))
         sample = self.measure(rack_links, system)
         key = system.workers, payload, system.name
         self.samples.setdefault(key, []).append(sample)

@@ -107,7 +107,7 @@ def status_of(args, folder):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--timeout", type=int, default=600)
-    parser.add_argument("--mem", type=int, default=3072)
+    parser.add_argument("--mem", type=int, default=8192)
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("log", type=pathlib.Path)
     parser.add_argument("command", nargs=argparse.REMAINDER)

@@ -19,11 +19,12 @@ User-mode Linux, links as fast as they are, a card for each host
 
 def switch_seconds(switch, workers, payload):
     """Per GB: each worker's gradients are added, the last one's complete the
-    sum, and the parameters pass once more."""
+    sum, which leaves by a port; the parameters come once and leave in a copy
+    for each worker."""
     ns = {r["action"]: r["ns_per_fragment"] for r in switch
           if r["bytes"] == payload}
     fragment = (ns["allocate"] + (workers - 2) * ns["aggregate"] +
-                ns["complete"] + ns["parameter"])
+                ns["complete"] + ns["parameter"] + (workers + 1) * ns["copy"])
     return fragment / payload
 
 
