@@ -633,6 +633,9 @@ static void sim_at_switch(struct sim *s, const struct sim_event *ev)
 	f.len = ev->len;
 	ASSERT_EQ(atp_pkt_parse(&f.pkt, f.buf, f.len), ATP_OK);
 	f.pkt.ce = ev->ce;
+	if (f.pkt.type == ATP_TYPE_WELCOME && !up && behind &&
+	    sim_switch_there(s))
+		sim_switch_begin(&s->sw, f.pkt.epoch);
 	if (f.pkt.type != ATP_TYPE_DATA || !behind || !sim_switch_there(s)) {
 		sim_leg(s, to, ev->rank, f.buf, f.len, ev->ce,
 			sim_busy(s, up, ev->rank));

@@ -34,6 +34,9 @@ struct sim_switch {
 	u64 timeout;
 	struct sim_model_agg *model;
 	struct sw_agg **real;
+	bool begun;
+	u32 run;
+	struct sw_state state;
 	u64 collisions, completed;
 };
 
@@ -45,6 +48,25 @@ static void sim_switch_forget(struct sim_switch *s)
 		s->model[i].used = false;
 		s->real[i]->bitmap = 0;
 	}
+	s->begun = false;
+	memset(&s->state, 0, sizeof(s->state));
+}
+
+/* The PS, which does not start again here, says that a run has begun. */
+static void sim_switch_begin(struct sim_switch *s, u32 epoch)
+{
+	sw_begin(&s->state, epoch);
+	if (!s->begun || (s32)(epoch - s->run) > 0)
+		s->run = epoch;
+	s->begun = true;
+}
+
+static bool sim_switch_over(struct sim_switch *s, u32 epoch)
+{
+	bool over = s->begun && (s32)(epoch - s->run) < 0;
+
+	ASSERT_EQ(sw_is_over(&s->state, epoch), over);
+	return over;
 }
 
 static void sim_switch_init(struct sim_switch *s, u32 n, u32 full, u32 fragment,
@@ -277,6 +299,8 @@ static bool sim_switch_gradient(struct sim_switch *s, struct sim_frame *f,
 
 	/* a single worker's fragment is complete as it is */
 	if (!(s->full & (s->full - 1)))
+		goto out;
+	if (sim_switch_over(s, f->pkt.epoch))
 		goto out;
 
 	forward = sim_model_gradient(s, &other, now, locked);

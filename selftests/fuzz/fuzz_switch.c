@@ -95,6 +95,7 @@ static void any_frame(int port, uint32_t len, const uint8_t *mac)
 	verdict = t_run(port, frame, len);
 	CHECK(verdict == XDP_PASS || verdict == XDP_ABORTED);
 	CHECK(unchanged(shadow));
+	o_control(port, frame, len);
 }
 
 /* Change bytes; the checksums are right again, or not. */

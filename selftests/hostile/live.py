@@ -174,7 +174,7 @@ class Live:
                 found["other", name] = count
         for job in shown["jobs"]:
             for name, count in job["counters"].items():
-                if name.startswith("drop_") or name == "mismatch":
+                if name.startswith("drop_") or name in ("mismatch", "stale"):
                     found[job["job"], name] = count
         return found
 

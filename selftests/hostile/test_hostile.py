@@ -461,13 +461,21 @@ def an_earlier_run():
                      ("ps", "nonce"): len(controls)})
         live.inject("host", "w0", results, {("w0", "epoch"): len(results)})
     live.during(at_hosts)
-    # The switch knows no epochs: what it takes is of a run of its own, and
-    # costs the job aggregators until their time-out.
+
+    # none of them gets an aggregator
+    def at_the_switch():
+        n = len(gradients)
+        live.inject("switch", "w0", gradients,
+                    {("ps", "epoch"): n, ("w0", "epoch"): n},
+                    {(7, "stale"): n})
+    live.during(at_the_switch)
+    # old answers and all that begins or ends a run, too
     for _ in range(3):
         live.taps.send("switch", "w0", gradients + controls)
         live.taps.send("switch", "ps", [
-            frame(4, "ps", "w0", f[42:]) for f in kinds(got, DATA)])
+            frame(4, "ps", "w0", f[42:]) for f in kinds(got, DATA, WELCOME)])
         live.round()
+    live.during(at_the_switch)
 
 
 def a_member_that_lies_spoils_its_own_job():

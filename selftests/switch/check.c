@@ -70,6 +70,40 @@ void c_parameter(struct f_pkt *p, const struct t_job *job, uint32_t rank,
 	p->flags = ATP_F_ACK;
 }
 
+/**
+ * c_welcome() - the packet with which a run begins, for rank 0
+ * @job: the job
+ * @epoch: the run
+ * @frame: filled in
+ *
+ * Return: its length
+ */
+uint32_t c_welcome(const struct t_job *job, uint32_t epoch, uint8_t *frame)
+{
+	static struct f_pkt p;
+	uint32_t len;
+
+	c_parameter(&p, job, 0, 0);
+	p.epoch = epoch;
+	p.elements = ATP_CTL_LEN / 4;
+	len = f_make(&p, frame);
+	/* type, flags and elements */
+	frame[f_udp(job->v6) + 8 + 1] = ATP_TYPE_WELCOME;
+	frame[f_udp(job->v6) + 8 + 3] = 0;
+	frame[f_udp(job->v6) + 8 + 33] = 0;
+	f_seal(frame, len);
+	return len;
+}
+
+/* A control packet through target and oracle: it is the kernel's */
+void c_control(int port, uint8_t *frame, uint32_t len)
+{
+	memcpy(copy, frame, len);
+	C_EQ(t_run(port, frame, len), XDP_PASS);
+	C_EQ(memcmp(copy, frame, len), 0);
+	o_control(port, frame, len);
+}
+
 /* A lane of an aggregator, which may be in the narrow form */
 static int32_t cell_lane(const struct sw_agg *a, int i)
 {

@@ -12,6 +12,8 @@ void c_gradient(struct f_pkt *p, const struct t_job *job, uint32_t rank,
 		uint32_t seq);
 void c_parameter(struct f_pkt *p, const struct t_job *job, uint32_t rank,
 		 uint32_t seq);
+uint32_t c_welcome(const struct t_job *job, uint32_t epoch, uint8_t *frame);
+void c_control(int port, uint8_t *frame, uint32_t len);
 bool c_same_cell(uint32_t index);
 bool c_send(int port, const struct f_pkt *p);
 void c_age(void);

@@ -10,6 +10,8 @@ static struct o_cell *cells;
 static uint32_t n_cells, most_lanes;
 static struct t_job all[MAX_JOBS];
 static uint32_t hand[MAX_JOBS];
+/* Of each job: the last run of this PS and of the one before, if there was any */
+static struct { bool known; uint32_t epoch; } run[MAX_JOBS], former[MAX_JOBS];
 static int n_jobs;
 
 void o_open(uint32_t aggregators, uint32_t payload)
@@ -24,6 +26,8 @@ void o_open(uint32_t aggregators, uint32_t payload)
 void o_add_job(const struct t_job *job)
 {
 	hand[n_jobs] = 0;
+	run[n_jobs].known = false;
+	former[n_jobs].known = false;
 	all[n_jobs++] = *job;
 }
 
@@ -102,6 +106,66 @@ static void leave_with(const struct o_cell *cell, struct f_pkt *p)
 		p->cap = cell->cap;
 }
 
+/* 65,536 runs before the last one are over, and as many of the PS before */
+static bool is_over(const struct t_job *job, uint32_t epoch)
+{
+	int i = job - all;
+
+	return (run[i].known && epoch != run[i].epoch &&
+		run[i].epoch - epoch <= 65536) ||
+	       (former[i].known && former[i].epoch - epoch < 65536);
+}
+
+static bool is_welcome(int port, const struct t_job *job, const uint8_t *frame)
+{
+	uint8_t src[16] = { [10] = 0xff, 0xff };
+	const uint8_t *udp = frame + f_udp(job->v6);
+
+	if (job->v6)
+		memcpy(src, frame + 22, 16);
+	else
+		memcpy(src + 12, frame + 26, 4);
+	return port == job->ps_port && is_from(job, T_PS, src) &&
+	       udp[0] == ATP_PORT >> 8 && udp[1] == (ATP_PORT & 0xff) &&
+	       udp[8] == ATP_VERSION && udp[9] == ATP_TYPE_WELCOME;
+}
+
+/**
+ * o_control() - a frame that is no data packet comes in
+ * @port: at which port
+ * @frame: its bytes
+ * @len: their number
+ *
+ * With a good one from the PS a run may begin.
+ */
+void o_control(int port, const uint8_t *frame, uint32_t len)
+{
+	const struct t_job *job;
+	uint32_t id, epoch;
+	bool v6;
+	int i;
+
+	if (!f_valid(frame, len))
+		return;
+	v6 = frame[12] == 0x86;
+	if (len != f_udp(v6) + 8 + ATP_HDR_LEN + ATP_CTL_LEN ||
+	    (!v6 && (frame[20] & 0x3f || frame[21])))
+		return;
+	memcpy(&id, frame + f_udp(v6) + 8 + 4, 4);
+	memcpy(&epoch, frame + f_udp(v6) + 8 + 8, 4);
+	job = o_job(__builtin_bswap32(id));
+	if (!job || job->v6 != v6 || !is_welcome(port, job, frame))
+		return;
+	epoch = __builtin_bswap32(epoch);
+	i = job - all;
+	if (is_over(job, epoch))
+		return;
+	if (run[i].known && epoch - run[i].epoch >= 65536)
+		former[i] = run[i];
+	run[i].known = true;
+	run[i].epoch = epoch;
+}
+
 /* The job's quota is used up: four aggregators are searched, in turn */
 static void search(const struct t_job *job)
 {
@@ -123,6 +187,8 @@ static bool gradient(const struct t_job *job, struct f_pkt *p)
 	bool resend = p->flags & ATP_F_RESEND;
 
 	if (job->workers == 1 || p->elements > most_lanes)
+		return true;
+	if (is_over(job, p->epoch))
 		return true;
 
 	if (same(cell, p)) {

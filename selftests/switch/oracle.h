@@ -49,6 +49,7 @@ struct o_cell {
 void o_open(uint32_t aggregators, uint32_t payload);
 void o_add_job(const struct t_job *job);
 enum o_fate o_run(int port, struct f_pkt *p);
+void o_control(int port, const uint8_t *frame, uint32_t len);
 struct o_cell *o_cell(uint32_t index);
 uint32_t o_occupied(uint32_t id);
 const struct t_job *o_job(uint32_t id);

@@ -45,6 +45,8 @@ void t_add_job(const struct t_job *job);
 int t_run(int port, uint8_t *frame, uint32_t len);
 struct sw_agg *t_agg(uint32_t index);
 uint64_t t_occupied(uint32_t id);
+/* The runs that have begun were never seen */
+void t_forget_runs(uint32_t id);
 void t_counters(uint32_t id, struct sw_counters *c);
 void t_others(struct sw_others *o);
 /* MAC address of the machine at a port */

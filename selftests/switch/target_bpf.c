@@ -151,6 +151,14 @@ uint64_t t_occupied(uint32_t id)
 	return sw_state_get(&t_switch, slot_of(id))->occupied;
 }
 
+void t_forget_runs(uint32_t id)
+{
+	struct sw_state *state = sw_state_get(&t_switch, slot_of(id));
+
+	state->run = 0;
+	state->left = 0;
+}
+
 void t_counters(uint32_t id, struct sw_counters *c)
 {
 	if (sw_counters_get(&t_switch, slot_of(id), c))

@@ -178,6 +178,12 @@ uint64_t t_occupied(uint32_t id)
 	return all_states[find_job(id)->slot].occupied;
 }
 
+void t_forget_runs(uint32_t id)
+{
+	all_states[find_job(id)->slot].run = 0;
+	all_states[find_job(id)->slot].left = 0;
+}
+
 void t_counters(uint32_t id, struct sw_counters *c)
 {
 	*c = all_counters[find_job(id)->slot];

@@ -340,6 +340,42 @@ TEST(checksum_of_ones)
 	free(lanes);
 }
 
+TEST(runs_that_are_over)
+{
+	struct sw_state state = {};
+	uint32_t i;
+
+	EXPECT_FALSE(sw_is_over(&state, 0));
+	EXPECT_FALSE(sw_is_over(&state, ~0U));
+	/* around the end of the numbers */
+	for (i = -3; i != 4; i++) {
+		sw_begin(&state, i);
+		EXPECT_FALSE(sw_is_over(&state, i));
+		EXPECT_TRUE(sw_is_over(&state, i - 1));
+		EXPECT_TRUE(sw_is_over(&state, i - 65536));
+		EXPECT_FALSE(sw_is_over(&state, i - 65537));
+		EXPECT_FALSE(sw_is_over(&state, i + 1));
+		/* late, or once more */
+		sw_begin(&state, i - 1);
+		EXPECT_TRUE(sw_is_over(&state, i - 1));
+		sw_begin(&state, i);
+		EXPECT_FALSE(sw_is_over(&state, i));
+	}
+	EXPECT_EQ(state.left, 0);
+	/* another PS, twice */
+	sw_begin(&state, 0x80000000);
+	EXPECT_FALSE(sw_is_over(&state, 0x80000000));
+	EXPECT_TRUE(sw_is_over(&state, 0x7fffffff));
+	EXPECT_TRUE(sw_is_over(&state, 3));
+	EXPECT_TRUE(sw_is_over(&state, 2));
+	EXPECT_FALSE(sw_is_over(&state, 4));
+	sw_begin(&state, 3);
+	EXPECT_FALSE(sw_is_over(&state, 0x80000000));
+	sw_begin(&state, 0x40000000);
+	EXPECT_TRUE(sw_is_over(&state, 0x80000000));
+	EXPECT_FALSE(sw_is_over(&state, 3));
+}
+
 TEST(quota)
 {
 	struct sw_state state = {};

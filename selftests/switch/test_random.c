@@ -40,7 +40,7 @@ static void disturb(struct f_pkt *p, uint32_t payload)
 	if (tap_chance(8))
 		p->cap = (uint16_t)few(100);
 	if (tap_chance(16))
-		p->epoch++;
+		p->epoch += 1 - 2 * few(2);
 	if (tap_chance(30))
 		p->elements = 1 + few(payload / 4 - 1);
 	if (tap_chance(30))
@@ -80,10 +80,14 @@ static void forge(struct f_pkt *p)
 static void random_run(uint32_t aggregators, uint32_t payload, uint32_t steps)
 {
 	static struct f_pkt p;
+	static uint8_t *frame;
+	uint32_t epoch[JOBS];
 	struct t_job job[JOBS];
 	uint16_t lanes[8];
 	uint32_t i, k;
 
+	if (!frame)
+		frame = f_buffer();
 	c_open(aggregators, payload);
 	for (i = 0; i < JOBS; i++) {
 		memset(&job[i], 0, sizeof(job[i]));
@@ -96,16 +100,26 @@ static void random_run(uint32_t aggregators, uint32_t payload, uint32_t steps)
 		for (k = 0; k < job[i].workers; k++)
 			job[i].port[k] = few(T_PORTS);
 		c_add_job(&job[i]);
+		/* some before they wrap */
+		epoch[i] = 1 - few(40);
 	}
 	for (i = 0; i < 8; i++)
 		lanes[i] = 1 + few(payload / 4);
 	lanes[0] = payload / 4;
 
 	for (i = 0; i < steps; i++) {
-		const struct t_job *j = &job[few(JOBS)];
+		uint32_t nr = few(JOBS);
+		const struct t_job *j = &job[nr];
 		uint32_t rank = few(j->workers), seq = few(8);
 		int port = j->port[rank];
 
+		if (tap_chance(200)) {
+			/* the next run; its beginning may be missed */
+			epoch[nr] += tap_chance(10) ? 100000 : 1;
+			if (!tap_chance(4))
+				c_control(j->ps_port, frame,
+					  c_welcome(j, epoch[nr], frame));
+		}
 		if (tap_chance(10)) {
 			c_parameter(&p, j, rank, seq);
 			port = j->ps_port;
@@ -115,6 +129,7 @@ static void random_run(uint32_t aggregators, uint32_t payload, uint32_t steps)
 		} else {
 			c_gradient(&p, j, rank, seq);
 		}
+		p.epoch = epoch[nr];
 		/* a fragment has one length, mostly */
 		p.elements = lanes[seq];
 		disturb(&p, payload);

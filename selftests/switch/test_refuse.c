@@ -380,6 +380,7 @@ TEST(others_are_counted)
 /* The job goes when a parameter packet's copies are on their way */
 TEST(copies_of_no_job)
 {
+	struct sw_others others;
 	uint32_t len;
 
 	begin(false);
@@ -392,9 +393,107 @@ TEST(copies_of_no_job)
 		memcpy(before, frame, len);
 		EXPECT_EQ(t_make_copy(0, frame, len), XDP_ABORTED);
 		EXPECT_EQ(memcmp(frame, before, len), 0);
-		EXPECT_TRUE(counted(1, 0, 0, 0));
+		EXPECT_TRUE(counted(0, 0, 0, 0));
+		t_others(&others);
+		EXPECT_EQ(others.gone, 1);
 	}
 	c_close();
+}
+
+/* Does rank 1's gradient of a run go on because the run is over?  Else it meets
+ * the aggregator, which is another fragment's.
+ */
+static bool goes_on(uint32_t epoch)
+{
+	struct f_pkt got;
+	uint32_t len;
+	__u64 stale;
+
+	c_gradient(&pkt, &job, 1, 7);
+	pkt.index = 0;
+	pkt.epoch = epoch;
+	len = f_make(&pkt, frame);
+	stale = count.stale;
+	EXPECT_EQ(run(1, len), XDP_REDIRECT);
+	EXPECT_TRUE(unchanged());
+	ASSERT_TRUE(f_read(&got, frame, len));
+	t_counters(1, &count);
+	EXPECT_EQ(got.flags, ATP_F_SWITCHED |
+			     (count.stale == stale ? ATP_F_COLLISION : 0));
+	EXPECT_EQ(got.bitmap, 2);
+	return count.stale == stale + 1;
+}
+
+static void earlier_runs(bool v6)
+{
+	static const uint16_t flags[] = {
+		0, ATP_F_RESEND, ATP_F_RAW | ATP_F_RESEND,
+	};
+	struct f_pkt last, got;
+	uint32_t len, i;
+
+	begin(v6);
+	last = pkt;
+	EXPECT_FALSE(goes_on(0));
+	/* who is not the PS, or not the PS's kernel, begins none */
+	len = c_welcome(&job, 2, frame);
+	frame[f_udp(v6) + 1] ^= 1;
+	f_seal(frame, len);
+	expect_left_alone(2, len, "another's port");
+	c_welcome(&job, 2, frame);
+	frame[f_udp(v6) - 1 - (v6 ? 16 : 4)] ^= 0x40;
+	f_seal(frame, len);
+	expect_left_alone(2, len, "another's address");
+	c_welcome(&job, 2, frame);
+	expect_drop(1, len, &count.drop_port, "at a worker's port");
+	EXPECT_FALSE(goes_on(1));
+	/* nor does one with a wrong bit */
+	for (i = f_udp(v6) * 8; i < len * 8; i++) {
+		c_welcome(&job, 2, frame);
+		frame[i / 8] ^= 1 << i % 8;
+		/* or it is no control packet any more */
+		if (t_run(2, frame, len) != XDP_PASS)
+			EXPECT_EQ(frame[f_udp(v6) + 8 + 1], ATP_TYPE_DATA);
+	}
+	EXPECT_FALSE(goes_on(1));
+	c_welcome(&job, 2, frame);
+	expect_left_alone(2, len - 1, "cut off");
+	EXPECT_FALSE(goes_on(1));
+
+	c_welcome(&job, 2, frame);
+	expect_left_alone(2, len, "a run begins");
+	EXPECT_TRUE(goes_on(1));
+	EXPECT_FALSE(goes_on(2));
+	EXPECT_FALSE(goes_on(3));
+	/* what would complete a sum of the run before, or take it out */
+	for (i = 0; i < 3; i++) {
+		pkt = last;
+		pkt.flags = flags[i];
+		pkt.dtype = ATP_FLOAT32;
+		len = f_make(&pkt, frame);
+		EXPECT_EQ(run(1, len), XDP_REDIRECT);
+		EXPECT_TRUE(unchanged());
+		ASSERT_TRUE(f_read(&got, frame, len));
+		EXPECT_EQ(got.flags, flags[i] | ATP_F_SWITCHED);
+		EXPECT_EQ(memcmp(got.lane, last.lane, 4 * LANES), 0);
+		frame[f_udp(v6) + 8 + 36] ^= 1;
+		expect_drop(1, len, &count.drop_csum, "checksum");
+	}
+	EXPECT_EQ(t_occupied(1), 1);
+
+	/* the module of the PS was loaded anew */
+	len = c_welcome(&job, 0x80000000, frame);
+	expect_left_alone(2, len, "another PS");
+	EXPECT_TRUE(goes_on(2));
+	EXPECT_TRUE(goes_on(0x7fffffff));
+	EXPECT_FALSE(goes_on(0x80000000));
+	c_close();
+}
+
+TEST(gradients_of_earlier_runs)
+{
+	earlier_runs(false);
+	earlier_runs(true);
 }
 
 /* Time to live: what is to be routed and has none left is the kernel's */

@@ -120,6 +120,7 @@ static void begin(const struct vector *v)
 	if (job.workers == v->workers) {
 		if (t_occupied(job.id))
 			empty();
+		t_forget_runs(job.id);
 		return;
 	}
 	if (job.workers)

@@ -288,6 +288,12 @@ static __always_inline __u32 sw_aggregate(struct xdp_md *ctx, struct sw_pkt *p,
 	state = bpf_map_lookup_elem(&states, &slot);
 	if (!a || !state)
 		return 0;
+	if (sw_is_over(state, p->epoch)) {
+		if (!sw_verify(ctx, p))
+			return SW_WRONG;
+		c->stale++;
+		return SW_FORWARD;
+	}
 	if (!sw_lock(a, 1) && !sw_do_lock(index)) {
 		if (!sw_verify(ctx, p))
 			return SW_WRONG;
@@ -659,6 +665,22 @@ static __always_inline int sw_leave(enum sw_class class)
 	return XDP_PASS;
 }
 
+/* The packet with which a run begins, if it is in order; returns whether */
+__noinline int sw_do_begin(struct xdp_md *ctx, __u32 slot)
+{
+	struct sw_state *state = bpf_map_lookup_elem(&states, &slot);
+	void *data = sw_start(ctx), *end = sw_end(ctx);
+	struct sw_pkt p = {};
+
+	if (!state || sw_parse(data, end, &p) != SW_CLASS_CONTROL)
+		return 0;
+	p.elements = ATP_CTL_LEN / 4;
+	if (sw_check(data, end, &p) != SW_CLASS_ATP || !sw_verify(ctx, &p))
+		return 0;
+	sw_begin(state, p.epoch);
+	return 1;
+}
+
 /*
  * A control packet is the kernel's to forward.  But who has the address of one
  * of the job's hosts is behind the port of that host, or is another.  Addresses
@@ -682,6 +704,9 @@ static __always_inline int sw_control(struct xdp_md *ctx,
 	}
 	if (ctx->ingress_ifindex != from->ifindex)
 		return sw_refuse(c, SW_CLASS_PORT);
+	if (from == &job->ps && p->type == ATP_TYPE_WELCOME &&
+	    p->sport == ATP_PORT)
+		sw_do_begin(ctx, job->slot);
 	return sw_leave(SW_CLASS_CONTROL);
 }
 

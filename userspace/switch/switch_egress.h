@@ -145,6 +145,18 @@ static __always_inline struct udphdr *sw_is_copy(void *data, const void *end)
 	return udp;
 }
 
+/* The job was deleted while a copy was on its way: nothing counts for it */
+static __always_inline int sw_gone(void)
+{
+	struct sw_others *others;
+	__u32 zero = 0;
+
+	others = bpf_map_lookup_elem(&others_count, &zero);
+	if (others)
+		others->gone++;
+	return XDP_ABORTED;
+}
+
 /*
  * A copy gets the addresses of its rank, and is no longer to be multiplied.
  * What came in was verified and has a complete checksum, so a difference will
@@ -167,11 +179,8 @@ static __always_inline int sw_copy(struct xdp_md *ctx, void *data,
 
 	key = sw_swap32(hdr->jobID);
 	job = bpf_map_lookup_elem(&jobs, &key);
-	if (!job) {
-		/* it was deleted while the copy was on its way */
-		sw_leave(SW_CLASS_ATP);
-		return XDP_ABORTED;
-	}
+	if (!job)
+		return sw_gone();
 	slot = job->slot;
 	c = bpf_map_lookup_elem(&counters, &slot);
 	if (!c)

@@ -164,6 +164,41 @@ static __always_inline bool sw_bad_bitmap(const struct sw_pkt *p, __u32 full)
 	return !p->bitmap || p->bitmap & (p->bitmap - 1) || p->bitmap & ~full;
 }
 
+/* So many runs before one are known to be over */
+#define SW_RUNS			0x10000
+
+static __always_inline bool sw_is_before(__u64 run, __u32 epoch)
+{
+	return run && (__u32)run - epoch - 1 < SW_RUNS;
+}
+
+/**
+ * sw_is_over() - is an epoch one of an earlier run?
+ * @state: of its job
+ * @epoch: of the packet
+ *
+ * A PS counts its runs, from anywhere if the module was loaded anew.  An epoch
+ * that is far from all that is known may be one whose beginning was missed.
+ */
+static __always_inline bool sw_is_over(const struct sw_state *state,
+				       __u32 epoch)
+{
+	return sw_is_before(state->run, epoch) ||
+	       sw_is_before(state->left, epoch);
+}
+
+/* The PS has said that a run begins; it says so to each worker, maybe again */
+static __always_inline void sw_begin(struct sw_state *state, __u32 epoch)
+{
+	__u32 last = (__u32)state->run;
+
+	if (sw_is_over(state, epoch))
+		return;
+	if (state->run && epoch - last >= SW_RUNS)
+		state->left = SW_RUN | (__u32)(last + 1);
+	state->run = SW_RUN | epoch;
+}
+
 /*
  * One more aggregator for the job?  All CPUs count in one place, so that the
  * quota is never exceeded.

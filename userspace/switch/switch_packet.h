@@ -82,6 +82,7 @@ enum sw_class {
  * @seq: sequenceNumber
  * @bitmap: bitmap0
  * @index: aggregatorIndex
+ * @type: enum atp_type
  * @head: folded sum of UDP and ATP header, and of the pseudo header
  * @sum: folded sum of the payload
  * @src: source address, IPv4 mapped
@@ -102,6 +103,7 @@ struct sw_pkt {
 	__u32	seq;
 	__u32	bitmap;
 	__u32	index;
+	__u32	type;
 	__u32	head;
 	__u32	sum;
 	__u32	src[4];
@@ -263,7 +265,8 @@ sw_parse(const void *data, const void *end, struct sw_pkt *p)
 	p->seq = sw_swap32(hdr->sequenceNumber);
 	p->bitmap = sw_swap32(hdr->bitmap0);
 	p->index = sw_swap32(hdr->aggregatorIndex);
-	return hdr->type == ATP_TYPE_DATA ? SW_CLASS_ATP : SW_CLASS_CONTROL;
+	p->type = hdr->type;
+	return p->type == ATP_TYPE_DATA ? SW_CLASS_ATP : SW_CLASS_CONTROL;
 }
 
 /* Flags that contradict each other or the rest of a parameter packet: it is no

@@ -120,14 +120,21 @@ struct sw_job {
  * @occupied: aggregators that the job occupies
  * @most: most that it ever occupied, roughly
  * @hand: aggregator at which the search for abandoned ones goes on
+ * @run: epoch of the run that began last, with SW_RUN; zero if none was seen
+ * @left: likewise, the one after the last run of the PS before, if another one
+ *	was seen
  * @reserved: rest of the cache line
  */
 struct sw_state {
 	__u64	occupied;
 	__u64	most;
 	__u64	hand;
-	__u64	reserved[5];
+	__u64	run;
+	__u64	left;
+	__u64	reserved[3];
 };
+
+#define SW_RUN			(1ULL << 32)
 
 /**
  * struct sw_fan - which copies of a multicast were made, on this CPU
@@ -192,7 +199,7 @@ struct sw_settings {
 
 /*
  * Counters of a job: name of the member and what it says.  All count packets,
- * but for the last two.
+ * but for the two of bytes.
  */
 #define SW_COUNTERS(X)							\
 	X(allocated, "fragments that got an aggregator")		\
@@ -229,25 +236,27 @@ struct sw_settings {
 	X(drop_port, "came in on another port than its sender's")	\
 	X(drop_out, "no port to go out by, or no hop left for a copy")	\
 	X(bytes_in, "bytes of gradients, from the workers")		\
-	X(bytes_out, "bytes of gradients, to the PS")
+	X(bytes_out, "bytes of gradients, to the PS")			\
+	X(stale, "of an earlier run, passed on")
 
-#define SW_COUNTER_MEMBER(name, text)	name,
+#define SW_COUNTER_MEMBER(name, text)	__u64 name;
 
 struct sw_counters {
-	__u64	SW_COUNTERS(SW_COUNTER_MEMBER)
-		reserved;
+	SW_COUNTERS(SW_COUNTER_MEMBER)
 };
 
-/* Counters of slot zero: packets to the ATP port that were left alone */
+/* Counters of slot zero: packets to the ATP port that were left alone, or that
+ * no job is there for any more
+ */
 #define SW_OTHERS(X)							\
 	X(unknown, "job is not known here")				\
 	X(control, "not a gradient or parameter packet")		\
 	X(options, "IP options or a fragment")				\
-	X(truncated, "too short for a header")
+	X(truncated, "too short for a header")				\
+	X(gone, "copies whose job was deleted meanwhile, dropped")
 
 struct sw_others {
-	__u64	SW_OTHERS(SW_COUNTER_MEMBER)
-		reserved;
+	SW_OTHERS(SW_COUNTER_MEMBER)
 };
 
 #endif /* _ATP_SWITCH_TYPES_H */
