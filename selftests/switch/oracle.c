@@ -10,7 +10,7 @@ static struct o_cell *cells;
 static uint32_t n_cells, most_lanes;
 static struct t_job all[MAX_JOBS];
 static uint32_t hand[MAX_JOBS];
-/* Of each job: the last run of this PS and of the one before, if there was any */
+/* Of each job: the last run of this PS, and of the one before, if known */
 static struct { bool known; uint32_t epoch; } run[MAX_JOBS], former[MAX_JOBS];
 static int n_jobs;
 

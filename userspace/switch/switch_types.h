@@ -239,10 +239,11 @@ struct sw_settings {
 	X(bytes_out, "bytes of gradients, to the PS")			\
 	X(stale, "of an earlier run, passed on")
 
-#define SW_COUNTER_MEMBER(name, text)	__u64 name;
+#define SW_COUNTER_MEMBER(name, text)	name,
 
 struct sw_counters {
-	SW_COUNTERS(SW_COUNTER_MEMBER)
+	__u64	SW_COUNTERS(SW_COUNTER_MEMBER)
+		end[0];
 };
 
 /* Counters of slot zero: packets to the ATP port that were left alone, or that
@@ -256,7 +257,8 @@ struct sw_counters {
 	X(gone, "copies whose job was deleted meanwhile, dropped")
 
 struct sw_others {
-	SW_OTHERS(SW_COUNTER_MEMBER)
+	__u64	SW_OTHERS(SW_COUNTER_MEMBER)
+		end[0];
 };
 
 #endif /* _ATP_SWITCH_TYPES_H */
