@@ -19,6 +19,8 @@ const bool t_in_kernel = true;
 struct sw_switch t_switch;
 int t_program = -1;
 uint32_t t_ifindex[T_PORTS];
+bool t_keep;
+static bool loaded;
 
 static void quietly(const char *note)
 {
@@ -31,15 +33,31 @@ static void run(const char *command)
 		c_fail(__FILE__, __LINE__, "%s", command);
 }
 
+void t_unload(void)
+{
+	char dir[256];
+
+	if (!loaded)
+		return;
+	loaded = false;
+	snprintf(dir, sizeof(dir), "%s", t_switch.dir);
+	sw_close(&t_switch);
+	sw_pin_remove(dir);
+	close(t_program);
+}
+
 void t_open(uint32_t aggregators, uint32_t payload)
 {
-	struct sw_options opt = {
-		.aggregators = aggregators,
-		.payload = payload,
-	};
+	static struct sw_options opt;
 	char name[16];
 	int i;
 
+	if (loaded && opt.aggregators == aggregators &&
+	    opt.payload == payload)
+		return;
+	t_unload();
+	opt.aggregators = aggregators;
+	opt.payload = payload;
 	sw_note = quietly;
 	if (unshare(CLONE_NEWNET)) {
 		c_fail(__FILE__, __LINE__, "unshare: %s", strerror(errno));
@@ -60,10 +78,11 @@ void t_open(uint32_t aggregators, uint32_t payload)
 		c_fail(__FILE__, __LINE__, "%s", sw_error());
 		c_give_up();
 	}
+	loaded = true;
 	for (i = 0; i < T_PORTS; i++) {
 		if (sw_port_attach(&t_switch, t_ifindex[i])) {
 			c_fail(__FILE__, __LINE__, "%s", sw_error());
-			t_close();
+			t_unload();
 			c_give_up();
 		}
 	}
@@ -72,12 +91,20 @@ void t_open(uint32_t aggregators, uint32_t payload)
 
 void t_close(void)
 {
-	char dir[256];
+	bool first = true;
+	uint32_t id;
 
-	snprintf(dir, sizeof(dir), "%s", t_switch.dir);
-	sw_close(&t_switch);
-	sw_pin_remove(dir);
-	close(t_program);
+	if (!t_keep) {
+		t_unload();
+		return;
+	}
+	while (loaded && !sw_job_next(&t_switch, &id, &first)) {
+		if (sw_job_del(&t_switch, id)) {
+			c_fail(__FILE__, __LINE__, "%s", sw_error());
+			return;
+		}
+		first = true;
+	}
 }
 
 static void fill_where(struct sw_where *where, const struct t_job *job,
@@ -101,7 +128,7 @@ void t_add_job(const struct t_job *job)
 	if (sw_job_add(&t_switch, job->id, &ps, worker, job->workers,
 		       job->quota)) {
 		c_fail(__FILE__, __LINE__, "%s", sw_error());
-		t_close();
+		t_unload();
 		c_give_up();
 	}
 }

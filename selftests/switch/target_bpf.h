@@ -9,5 +9,10 @@
 extern struct sw_switch t_switch;
 extern int t_program;
 extern uint32_t t_ifindex[T_PORTS];
+/* t_close() leaves the switch loaded, without jobs, for the next that is as
+ * large; t_unload() ends it
+ */
+extern bool t_keep;
+void t_unload(void);
 
 #endif /* _SWITCH_TARGET_BPF_H */
