@@ -71,10 +71,10 @@
  * @jobs: by atp_job_bucket(); readers use RCU
  * @njobs: jobs in @jobs
  * @ps_mem: bytes of all PS in @jobs
- * @seq: changes with @jobs, for dumps
+ * @seq: changes with @jobs, for dumps; read without lock
  * @salt: for the hash of @jobs
  * @sock4: UDP socket for IPv4 while there are jobs, else NULL; readers use RCU
- * @sock6: likewise for IPv6; NULL also where IPv6 is off
+ * @sock6: likewise for IPv6, NULL also where IPv6 is off; readers use RCU
  * @mib: counters
  */
 struct atp_net {
@@ -159,11 +159,11 @@ struct atp_leaver {
  * @addr: address per rank, likewise
  * @alias: per rank, ranks that have the same address
  * @role: ATP_ROLE_*
- * @uid: user that may join, or INVALID_UID
- * @gid: group that may join, or INVALID_GID
+ * @uid: user that may join, or INVALID_UID; read without lock
+ * @gid: group that may join, or INVALID_GID; read without lock
  * @lock: protects @leaving, its timer, and writes of @socks, @dead and the
  *	times in @params
- * @dead: removed; nobody joins any more
+ * @dead: removed, nobody joins any more; read without lock
  * @socks: sockets on this host, by atp_job_slot(); readers use RCU
  * @leaving: per rank, one that has left and says so
  * @leave_timer: for @leaving, soft
@@ -217,7 +217,7 @@ static inline u32 atp_job_slot(u32 rank)
  * @dead: released; nothing is sent, armed or queued any more
  * @session: membership
  * @worker: tensors, valid once joined
- * @running: @worker is valid
+ * @running: @worker is valid; read without lock
  * @run: changes with every join
  * @ready: bytes of the oldest chunk if it is complete, server: of sums that the
  *	next pull may give; read without lock
@@ -237,7 +237,7 @@ static inline u32 atp_job_slot(u32 rank)
  * @nospace: somebody waits for room; poll sets it without lock
  * @sums: (server) that were looked at, or could not be copied; oldest first
  * @pulled: (server) first fragment that was not pulled; the PS may count more:
- *	those in @sums
+ *	those in @sums; read without lock
  * @unasked: (server) a result was refused, as no sum was pulled for it; read
  *	without lock
  * @dst: route to the PS

@@ -25,7 +25,7 @@ enum atp_mib_item {
 
 /**
  * struct atp_mib - one CPU's counters
- * @item: by enum atp_mib_item
+ * @item: by enum atp_mib_item; read without lock
  */
 struct atp_mib {
 	unsigned long item[ATP_MIB_MAX];

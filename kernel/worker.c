@@ -287,7 +287,7 @@ static void atp_sk_joined(struct sock *sk)
 	atp_worker_init(&as->worker, &as->session.params, as->rank,
 			as->session.epoch, as->frags);
 	memset(&as->folded, 0, sizeof(as->folded));
-	as->running = true;
+	WRITE_ONCE(as->running, true);
 	WRITE_ONCE(sk->sk_state, TCP_ESTABLISHED);
 	sk->sk_state_change(sk);
 }

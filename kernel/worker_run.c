@@ -117,7 +117,7 @@ void atp_sk_purge(struct sock *sk)
 		atp_chunk_put(sk, chunk);
 	}
 	as->worker.tail = NULL;
-	as->running = false;
+	WRITE_ONCE(as->running, false);
 	atp_sk_update(sk);
 }
 
