@@ -156,6 +156,7 @@ struct sim {
 	void *ps_mem;
 	u64 ps_armed, up_busy, down_busy;
 	bool thinking;
+	u32 *owed, n_owed;	/* lanes that the application has taken */
 	struct sim_switch sw;
 	struct sim_expect *expect;
 	u64 events, packets, digest;
@@ -387,6 +388,7 @@ static void sim_send_ps(struct sim *s, const struct atp_ps_out *out)
 		s->ps.frontier = s->cfg.start;
 		s->ps.server.summed = s->cfg.start;
 		s->ps.server.taken = s->cfg.start;
+		s->n_owed = 0;
 	}
 	if (out->events & ATP_PS_EV_SUM && !s->thinking) {
 		s->thinking = true;
@@ -395,17 +397,17 @@ static void sim_send_ps(struct sim *s, const struct atp_ps_out *out)
 	}
 }
 
-/* The application takes what there is, piece by piece, and answers it. */
-static void sim_server(struct sim *s)
+/* The application takes what there is, piece by piece. */
+static void sim_server_take(struct sim *s)
 {
 	struct atp_ps_sum sum, all;
-	struct atp_ps_out out;
-	u32 frags, i, at, seq;
+	u32 i, at, seq;
 	u32 *lanes;
 
-	s->thinking = false;
 	while (atp_ps_sum(&s->ps, sim_rand(s) % 300, &sum)) {
-		lanes = malloc(sum.elements * sizeof(*lanes));
+		s->owed = realloc(s->owed, (s->n_owed + sum.elements) *
+				  sizeof(*lanes));
+		lanes = s->owed + s->n_owed;
 		for (at = 0, seq = sum.first; at < sum.elements; seq++)
 			at += atp_ps_sum_read(&s->ps, seq, lanes + at);
 		ASSERT_EQ(at, sum.elements);
@@ -413,18 +415,37 @@ static void sim_server(struct sim *s)
 		ASSERT_TRUE(atp_ps_sum(&s->ps, U32_MAX, &all));
 		ASSERT_EQ(s->ps.server.ready, all.elements);
 		atp_ps_sum_take(&s->ps, &sum);
-		frags = atp_ps_due(&s->ps, s->ps.server.taken, sum.elements);
-		ASSERT_EQ(frags, sum.frags);
-		ASSERT_EQ(s->ps.frontier, sum.first);
+		s->n_owed += sum.elements;
+		ASSERT_EQ(atp_ps_due(&s->ps, seq, s->n_owed),
+			  seq - s->ps.frontier);
 		for (i = 0; i < sum.elements; i++)
 			lanes[i] = sim_serve(s, lanes[i]);
-		for (i = 0, at = 0; i < frags; i++) {
-			at += atp_ps_answer(&s->ps, s->now, lanes + at, &out);
-			sim_send_ps(s, &out);
-		}
-		ASSERT_EQ(at, sum.elements);
-		free(lanes);
 	}
+}
+
+/* Then it answers, but now and then not all of it at once. */
+static void sim_server(struct sim *s)
+{
+	struct atp_ps_out out;
+	u32 n;
+
+	s->thinking = false;
+	if (!s->ps.server.joined)
+		return;
+	sim_server_take(s);
+	while (s->n_owed && sim_rand(s) % 32) {
+		n = atp_ps_answer(&s->ps, s->now, s->owed, &out);
+		ASSERT_LE(n, s->n_owed);
+		s->n_owed -= n;
+		memmove(s->owed, s->owed + n, s->n_owed * sizeof(*s->owed));
+		sim_send_ps(s, &out);
+	}
+	ASSERT_EQ(!s->n_owed, s->ps.frontier == s->ps.server.taken);
+	if (!s->n_owed)
+		return;
+	s->thinking = true;
+	sim_post(s, (struct sim_event){ .kind = SIM_SERVER,
+		 .time = s->now + sim_rand(s) % (4 * s->cfg.delay + 1) });
 }
 
 static void sim_arm_ps(struct sim *s)
@@ -833,6 +854,7 @@ static void sim_free(struct sim *s)
 	if (s->cfg.aggregators)
 		sim_switch_free(&s->sw);
 	free(s->ps_mem);
+	free(s->owed);
 }
 
 /* Where it hangs */

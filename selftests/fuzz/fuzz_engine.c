@@ -171,6 +171,30 @@ static void rejoin(u32 rank, bool leave)
 	sim_worker_go(&s, rank);
 }
 
+/* The application at the PS closes its socket, and opens another or not. */
+static void serve(bool again)
+{
+	struct atp_ps_out out;
+
+	atp_ps_server_leave(&s.ps, s.now, &out);
+	sim_send_ps(&s, &out);
+	if (again) {
+		atp_ps_server_join(&s.ps, s.now, &out);
+		sim_send_ps(&s, &out);
+	}
+	sim_arm_ps(&s);
+}
+
+/* Who takes part: the ranks, behind them the application if there is one */
+static void restart(u32 who, bool first)
+{
+	who %= s.cfg.workers + s.cfg.server;
+	if (who == s.cfg.workers)
+		serve(first);
+	else
+		rejoin(who, first);
+}
+
 /* With a farewell (the job is removed and added) or without (power). */
 static void restart_ps(bool stop)
 {
@@ -237,10 +261,8 @@ static void operate(struct bytes *in)
 		restart_ps(op >> 4 & 1);
 		break;
 	case 8:
-		rejoin(rank, true);
-		break;
 	case 9:
-		rejoin(rank, false);
+		restart(op >> 4, !(op & 1));
 		break;
 	case 10:
 		replay(op >> 4);
@@ -318,6 +340,12 @@ static bool all_know(void)
 	return true;
 }
 
+/* The application's run has ended, or it has left. */
+static bool unserved(void)
+{
+	return s.cfg.server && !s.ps.server.joined && !s.ps.server.pending;
+}
+
 /* The bytes have ended. */
 static void recover(void)
 {
@@ -335,6 +363,8 @@ static void recover(void)
 		for (r = 0; !dead && r < s.cfg.workers; r++)
 			if (failed(r) || left_behind(r))
 				rejoin(r, true);
+		if (!dead && unserved())
+			serve(true);
 		if (!s.heap_len || s.now >= limit || ++events >= MOST_EVENTS)
 			sim_dump(&s);
 		CHECK(s.heap_len);
@@ -352,9 +382,10 @@ static void configure(struct sim_cfg *cfg, struct bytes *in)
 	static const u32 aggregators[] = { 0, 1, 3, 16 };
 	static const u32 scales[] = { 1, 1000, 100000000, ~0U };
 	u8 a = byte(in), b = byte(in), c = byte(in), d = byte(in);
+	u8 e = byte(in);
 
 	*cfg = (struct sim_cfg){
-		.data_seed = byte(in),
+		.data_seed = e,
 		.workers = 1 + a % 4,
 		.fragment = fragments[(a >> 2) % 3],
 		.window = 1U << (a >> 4) % 5,
@@ -371,6 +402,8 @@ static void configure(struct sim_cfg *cfg, struct bytes *in)
 		.behind = c & 0x10 ? c >> 5 : ~0U,
 		.delay = 10 * USEC,
 		.dead = NOBODY,
+		.server = e & 0x80,
+		.think = 1000ULL << e % 21,
 		.by_epoch = true,
 	};
 	cfg->elements = cfg->fragment / 4 * (1 + (d >> 5));
@@ -399,6 +432,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	next_nonce = 1;
 	for (r = 0; r < cfg.workers; r++)
 		rejoin(r, false);
+	if (cfg.server)
+		serve(true);
 	sim_arm_ps(&s);
 	while (in.left)
 		operate(&in);

@@ -48,6 +48,28 @@ static void check_worker(const struct atp_worker *w)
 	CHECK(atp_cong_window(&w->cong) >= 1);
 }
 
+/* The application has taken what is summed, in order, and what it may take next
+ * is all that there is of a chunk.
+ */
+static void check_server(const struct atp_ps *ps)
+{
+	const struct atp_ps_server *server = &ps->server;
+	u32 mask = 2 * ps->params.window - 1, seq;
+	struct atp_ps_sum sum;
+
+	CHECK(server->taken - ps->frontier <= server->summed - ps->frontier);
+	CHECK(server->summed - ps->frontier <= ps->params.window);
+	for (seq = ps->frontier; seq != server->summed; seq++) {
+		CHECK(ps->cells[seq & mask].seq == seq);
+		CHECK(ps->cells[seq & mask].state == ATP_CELL_SUMMED);
+	}
+	if (!server->joined)
+		return;
+	atp_ps_sum(ps, U32_MAX, &sum);
+	CHECK(server->ready == sum.elements);
+	CHECK(server->whole == sum.last);
+}
+
 /* Cells are where they belong, raw slots have one owner, nothing complete is
  * waited for.
  */
@@ -58,6 +80,8 @@ static void check_ps(const struct atp_ps *ps)
 
 	if (!ps->running)
 		return;
+	if (ps->params.server)
+		check_server(ps);
 	for (i = 0; i <= mask; i++) {
 		const struct atp_cell *cell = &ps->cells[i];
 
@@ -67,6 +91,7 @@ static void check_ps(const struct atp_ps *ps)
 		CHECK(!(cell->bitmap & ~all));
 		CHECK(cell->elements);
 		CHECK(cell->elements <= atp_lanes(&ps->params));
+		CHECK(cell->state != ATP_CELL_SUMMED || ps->params.server);
 		CHECK((cell->bitmap == all) ==
 		      (cell->state >= ATP_CELL_SUMMED));
 		if (cell->state != ATP_CELL_RAW)

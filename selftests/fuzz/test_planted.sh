@@ -67,7 +67,7 @@ to_vector() {
 	! play "$dir" "$dir/engine" "$vectors"
 }
 
-plan 8
+plan 9
 check "packet: a field that nobody looks at" plant packet \
 	kernel/engine/packet.c 's/if (pkt->bitmap1)/if (0)/'
 check "peers: a result longer than its fragment" plant peers \
@@ -77,6 +77,8 @@ check "packet: what was found is a vector" to_vector packet
 check "peers: what was found is a vector" to_vector peers
 check "engine: a sum that does not fit goes unseen" plant engine \
 	kernel/engine/lanes.c 's/if (likely(fits))/if (fits || 1)/'
+check "engine: a server's sum is scaled again" plant engine \
+	kernel/engine/ps_server.c 's/ || cell->flags & ATP_F_RAW//'
 check "switch: any UDP port is good" plant switch \
 	userspace/switch/atp_switch.bpf.c 's/p->sport != ATP_PORT/0/'
 check "args: more workers than there is room for" plant args \

@@ -119,8 +119,9 @@ static int collect(pid_t *pid, bool killed)
 /* What has reached nothing has tested nothing. */
 static bool reached_all(void)
 {
-	return shared->added && shared->joined && shared->pushed &&
-	       shared->pulled && shared->packets;
+	return shared->added && shared->joined && shared->served &&
+	       shared->pushed && shared->answered && shared->pulled &&
+	       shared->packets;
 }
 
 int main(int argc, char **argv)
@@ -155,8 +156,9 @@ int main(int argc, char **argv)
 		if (pid[i])
 			kill(pid[i], SIGKILL);
 	bad |= collect(pid, true);
-	printf("# %u operations: %u jobs added, %u sockets joined, %u chunks pushed, %u pulled, %u packets\n",
-	       shared->ops, shared->added, shared->joined, shared->pushed,
-	       shared->pulled, shared->packets);
+	printf("# %u operations: %u jobs added, %u sockets joined, %u servers, %u chunks pushed, %u answered, %u pulled, %u packets\n",
+	       shared->ops, shared->added, shared->joined, shared->served,
+	       shared->pushed, shared->answered, shared->pulled,
+	       shared->packets);
 	return bad || !reached_all();
 }

@@ -17,14 +17,17 @@
  * @ops: calls
  * @added: jobs added
  * @joined: sockets that have joined
+ * @served: sockets that have joined as the server
  * @pushed: chunks pushed
+ * @answered: results pushed by a server
  * @pulled: chunks pulled
  * @packets: packets sent to the port
  */
 struct shared {
 	volatile int stop;
 	volatile uint32_t epoch;
-	unsigned int ops, added, joined, pushed, pulled, packets;
+	unsigned int ops, added, joined, served, pushed, answered, pulled,
+		     packets;
 };
 
 /**

@@ -46,6 +46,8 @@ static void put_job(struct thread *t, struct nlmsghdr *nlh, uint32_t id)
 		mnl_attr_put_u32(nlh, ATP_A_JOB_WINDOW, 1U << below(t, 9));
 	if (chance(t, 4))
 		mnl_attr_put_u32(nlh, ATP_A_JOB_SCALE, (uint32_t)rand64(t));
+	if (chance(t, 2))
+		mnl_attr_put_u8(nlh, ATP_A_JOB_SERVER, 1);
 	mnl_attr_put_u32(nlh, ATP_A_JOB_TIMEOUT, 500 + below(t, 1000));
 	if (chance(t, 2))
 		mnl_attr_put_u32(nlh, ATP_A_JOB_PATIENCE, below(t, 1000));

@@ -121,11 +121,16 @@ static void open_socket(struct thread *t)
 	put_fd(t, fd);
 }
 
+static uint16_t rank(struct thread *t)
+{
+	return chance(t, 3) ? ATP_SERVER : below(t, RANKS);
+}
+
 static struct sockaddr_atp address(struct thread *t)
 {
 	struct sockaddr_atp a = {
 		.satp_family = AF_ATP,
-		.satp_rank = below(t, RANKS),
+		.satp_rank = rank(t),
 		.satp_job = 1 + below(t, JOBS),
 	};
 
@@ -145,7 +150,7 @@ static socklen_t address_len(struct thread *t)
 /* As an application does it, in a quarter of all cases to the end */
 static void join(struct thread *t)
 {
-	struct atp_join j = { 1 + below(t, JOBS), below(t, RANKS) };
+	struct atp_join j = { 1 + below(t, JOBS), rank(t) };
 	int fd = any_fd(t), err;
 	struct atp_info info;
 	socklen_t len = sizeof(info);
@@ -159,7 +164,8 @@ static void join(struct thread *t)
 	if (getsockopt(fd, SOL_ATP, ATP_INFO, &info, &len))
 		return;
 	if (info.state == ATP_JOINED) {
-		count(&shared->joined);
+		count(info.rank == ATP_SERVER ? &shared->served :
+						&shared->joined);
 		shared->epoch = info.epoch;
 	}
 }
@@ -260,14 +266,34 @@ static void push(struct thread *t)
 		count(&shared->pushed);
 }
 
+/* A result is as long as the sums that it is for.  Another thread may have put
+ * another socket there meanwhile.
+ */
+static void answer(struct thread *t, int fd, size_t len)
+{
+	struct atp_info info;
+	socklen_t size = sizeof(info);
+
+	if (len <= ROOM && send(fd, room, len, flags(t)) >= 0 &&
+	    !getsockopt(fd, SOL_ATP, ATP_INFO, &info, &size) &&
+	    info.rank == ATP_SERVER)
+		count(&shared->answered);
+}
+
 static void pull(struct thread *t)
 {
 	struct iovec iov[8];
+	int fd = any_fd(t);
 	struct msghdr m;
+	ssize_t len;
 
 	fill(t, &m, iov);
-	if (recvmsg(any_fd(t), &m, flags(t)) > 0)
-		count(&shared->pulled);
+	len = recvmsg(fd, &m, flags(t));
+	if (len <= 0)
+		return;
+	count(&shared->pulled);
+	if (!chance(t, 4))
+		answer(t, fd, (size_t)len);
 }
 
 static void wait_for(struct thread *t)
