@@ -40,15 +40,20 @@ def within(host, *words):
         sh(*words)
 
 
-def check(host, *words):
-    """Lines that tell of a fault, as {what: line}, and whether there are bad
-    ones.  Status and lines agree."""
-    status, output = atp(host, "-json", "check", *words)
-    # nothing but JSON
+def parse(output):
+    """Nothing but JSON; of all that is not fine a line says what to do."""
     lines = json.loads(output)
     for line in lines:
-        expect((line["state"] in STATES, "what" in line, "found" in line),
-               (True,) * 3)
+        expect((line, line["state"] in STATES, bool(line["what"]),
+                bool(line["found"]), bool(line.get("mend"))),
+               (line, True, True, True, line["state"] != "ok"))
+    return lines
+
+
+def check(host, *words):
+    """The lines, with which the status agrees."""
+    status, output = atp(host, "-json", "check", *words)
+    lines = parse(output)
     bad = [line for line in lines if line["state"] == "bad"]
     expect((status, bad), (1 if bad else 0, bad))
     return lines
@@ -169,6 +174,22 @@ def the_link_of_the_ps_is_down():
     expect(bad("ps", "job", JOB), [])
 
 
+def the_link_of_a_worker_has_no_carrier():
+    sh("ip", "-n", "atp-switch", "link", "set", "w0", "down")
+    expect(bad("w0", "job", JOB), [(RANK0, "link"), (RANK0, "path to the PS")])
+    sh("ip", "-n", "atp-switch", "link", "set", "w0", "up")
+    wait_for(lambda: not bad("w0", "job", JOB), "link")
+
+
+def a_rank_is_silent():
+    """It need not answer ping, but may be gone."""
+    within("w0", "sysctl", "-qw", "net.ipv4.icmp_echo_ignore_all=1")
+    expect((bad("ps", "job", JOB), warned("ps", "job", JOB)),
+           ([], [(PS, "path to rank 0")]))
+    within("w0", "sysctl", "-qw", "net.ipv4.icmp_echo_ignore_all=0")
+    expect(warned("ps", "job", JOB), [])
+
+
 def the_ps_does_not_know_the_job():
     within("ps", ATP, "job", "del", JOB)
     line, = [line for line in check("w0", "job", JOB)
@@ -210,6 +231,35 @@ def a_host_is_not_in_the_group():
     expect(bad("switch"), [])
 
 
+def pinned(name):
+    """What the switch, the only one here, has pinned by that name."""
+    path, = glob.glob(f"/sys/fs/bpf/atp/netns-*/{name}")
+    return path
+
+
+def a_port_has_lost_its_program():
+    """Somebody has taken it off, which for a link of BPF ip(8) may not."""
+    with inside("switch"):
+        link = socket.if_nametoindex("w1")
+    sh("bpftool", "link", "detach", "pinned", pinned(f"link-{link}"))
+    expect(bad("switch", "job", JOB), [("port w1", "program")])
+    within("switch", ATP, "switch", "attach", "dev", "w1")
+    expect(bad("switch"), [])
+
+
+def the_switch_is_of_another_version():
+    """Its settings begin with the layout of its maps."""
+    words = ("bpftool", "-j", "map", "lookup", "pinned", pinned("settings"),
+             "key", "0", "0", "0", "0")
+    value = json.loads(subprocess.run(words, check=True,
+                                      stdout=subprocess.PIPE).stdout)["value"]
+    sh("bpftool", "map", "update", *words[4:], "value", "0xff", *value[1:])
+    expect(bad("switch"), [("switch", "maps")])
+    # as it says
+    rack("switch_restart")
+    expect(bad("switch"), [])
+
+
 def the_mode_is_generic():
     rack("switch_resize", "generic")
     expect(sorted(bad("switch")), [(f"port {port}", "mode")
@@ -234,7 +284,7 @@ def who_may_not_look_is_told():
             ["setpriv", "--reuid", "65534", "--regid", "65534",
              "--clear-groups", ATP, "-json", "check"],
             stdout=subprocess.PIPE, text=True, check=False)
-    lines = json.loads(done.stdout)
+    lines = parse(done.stdout)
     expect((done.returncode, found(lines, "bad")), (0, []))
     expect(("", "privileges") in found(lines, "warn"), True)
 
@@ -244,7 +294,7 @@ def line_of(what, *before):
     with inside("w0"):
         done = subprocess.run([*before, ATP, "-json", "check"], text=True,
                               stdout=subprocess.PIPE, check=False)
-    line, = [line for line in json.loads(done.stdout)
+    line, = [line for line in parse(done.stdout)
              if line["what"] == what and "about" not in line]
     expect(done.returncode, 1 if line["state"] == "bad" else 0)
     return line
@@ -333,7 +383,7 @@ def the_module_is_not_there():
     finally:
         with open("/proc/sys/kernel/modprobe", "w", encoding="ascii") as f:
             f.write(was)
-    lines = json.loads(done.stdout)
+    lines = parse(done.stdout)
     expect((done.returncode, found(lines, "bad")), (1, [("", "module")]))
     expect(("", "family number") in found(lines, "ok"), True)
     sh("modprobe", "atp")
@@ -357,7 +407,7 @@ def another_module_has_the_number():
                               text=True, check=False)
     finally:
         sh("rmmod", "atp_taking")
-    lines = json.loads(done.stdout)
+    lines = parse(done.stdout)
     expect((done.returncode, found(lines, "bad")),
            (1, [("", "module"), ("", "family number")]))
     number, = [line for line in lines if line["what"] == "family number"]
@@ -367,7 +417,7 @@ def another_module_has_the_number():
     sh("modprobe", "atp")
     done = subprocess.run([ATP, "-json", "check"], stdout=subprocess.PIPE,
                           text=True, check=False)
-    expect((done.returncode, found(json.loads(done.stdout), "bad")), (0, []))
+    expect((done.returncode, found(parse(done.stdout), "bad")), (0, []))
 
 
 if __name__ == "__main__":
@@ -382,6 +432,8 @@ if __name__ == "__main__":
             gro_is_off_at_a_worker,
             the_mtu_of_a_device_is_too_small,
             the_mtu_on_the_way_is_too_small,
+            the_link_of_a_worker_has_no_carrier,
+            a_rank_is_silent,
             the_ps_does_not_know_the_job,
             a_host_has_got_another_card,
             a_host_is_not_in_the_group,
@@ -392,6 +444,8 @@ if __name__ == "__main__":
             the_address_is_gone,
             there_is_no_way_to_the_ps,
             the_link_of_the_ps_is_down,
+            a_port_has_lost_its_program,
+            the_switch_is_of_another_version,
             the_mode_is_generic,
             another_program_has_the_port,
             the_module_is_not_there,

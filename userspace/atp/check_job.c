@@ -231,7 +231,8 @@ static void check_worker(const struct job_reply *job, unsigned int rank)
 	check_route(job, &job->ps);
 	if (probe_open(&probe, job, rank)) {
 		check_warn("path to the PS", errno == EPERM ?
-			   "run this as root" : NULL,
+			   "run this as root" :
+			   "see the link and the routes to it",
 			   "cannot be looked at: %s", strerror(errno));
 	} else {
 		if (check_answer(job, probe_ask(&probe, 8)) &&

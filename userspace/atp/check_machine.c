@@ -25,7 +25,8 @@ static void check_kernel(void)
 
 	if (uname(&name) ||
 	    sscanf(name.release, "%u.%u", &major, &minor) != 2)
-		check_warn("kernel", NULL, "its version cannot be told");
+		check_warn("kernel", "6.1 or later is needed",
+			   "its version cannot be told");
 	else if (major < 6 || (major == 6 && minor < 1))
 		check_bad("kernel", "6.1 or later is needed", "Linux %s",
 			  name.release);
@@ -101,7 +102,8 @@ static void check_module(struct checks *c)
 			  "modprobe atp; if there is none, install atp-dkms or make install",
 			  "is not loaded and does not load by itself");
 	else
-		check_bad("module", NULL, "netlink: %s",
+		check_bad("module", "see dmesg, then rmmod atp; modprobe atp",
+			  "netlink: %s",
 			  strerror(-c->nl.error));
 	check_number();
 }

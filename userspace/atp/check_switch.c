@@ -16,9 +16,9 @@ static void on_finding(const struct sw_finding *f, void *arg)
 	else
 		check_about("switch");
 	if (f->bad)
-		check_bad(f->what, NULL, "%s", *f->hint ? f->hint : "no");
-	else if (*f->hint)
-		check_warn(f->what, NULL, "%s", f->hint);
+		check_bad(f->what, f->mend, "%s", f->found);
+	else if (*f->mend)
+		check_warn(f->what, f->mend, "%s", f->found);
 	else
 		check_ok(f->what, "fine");
 }
@@ -196,7 +196,7 @@ static void check_switch_job(struct sw_switch *sw, uint32_t id)
 
 	check_about("switch job %u", id);
 	if (sw_job_view(sw, id, &v)) {
-		check_bad("job", NULL, "%s", sw_error());
+		check_bad("job", "try again", "%s", sw_error());
 		return;
 	}
 	check_hosts(&v);

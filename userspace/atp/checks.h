@@ -24,15 +24,16 @@ struct checks {
 void check_about(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /*
- * The line of a check: @what was looked at, what was found, and how to mend it.
+ * The line of a check: @what was looked at, what was found, and how to mend it,
+ * which is said of everything that is not fine.
  * A warning is what works, but not as well or not for everybody.
  */
 void check_ok(const char *what, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void check_warn(const char *what, const char *mend, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+	__attribute__((format(printf, 3, 4), nonnull(2)));
 void check_bad(const char *what, const char *mend, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+	__attribute__((format(printf, 3, 4), nonnull(2)));
 
 /* This machine; whether the module is there is told in @c */
 void check_machine(struct checks *c);

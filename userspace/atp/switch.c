@@ -419,12 +419,14 @@ static void print_finding(const struct sw_finding *f, void *arg)
 
 	open_json_object(NULL);
 	print_string(PRINT_ANY, "state", "%-4s ",
-		     f->bad ? "BAD" : *f->hint ? "note" : "ok");
+		     f->bad ? "BAD" : *f->mend ? "note" : "ok");
 	if (*f->dev)
 		print_string(PRINT_ANY, "dev", "%s: ", f->dev);
 	print_string(PRINT_ANY, "what", "%s", f->what);
-	if (*f->hint)
-		print_string(PRINT_ANY, "hint", ": %s", f->hint);
+	if (*f->mend) {
+		print_string(PRINT_ANY, "found", ": %s", f->found);
+		print_string(PRINT_ANY, "hint", ": %s", f->mend);
+	}
 	print_string(PRINT_FP, NULL, "%s", "\n");
 	close_json_object();
 	if (f->bad)

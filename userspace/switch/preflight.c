@@ -31,14 +31,20 @@ struct check {
 };
 
 static void tell(const struct check *c, const char *dev, bool bad,
-		 const char *what, const char *hint)
+		 const char *what, const char *found, const char *mend)
 {
 	struct sw_finding f = { .bad = bad };
 
 	snprintf(f.dev, sizeof(f.dev), "%s", dev ?: "");
 	snprintf(f.what, sizeof(f.what), "%s", what);
-	snprintf(f.hint, sizeof(f.hint), "%s", hint ?: "");
+	snprintf(f.found, sizeof(f.found), "%s", found);
+	snprintf(f.mend, sizeof(f.mend), "%s", mend);
 	c->fn(&f, c->arg);
+}
+
+static void fine(const struct check *c, const char *dev, const char *what)
+{
+	tell(c, dev, false, what, "", "");
 }
 
 bool sw_has_cap(int cap)
@@ -73,19 +79,26 @@ static void check_machine(const struct check *c)
 		   (sw_has_cap(CAP_NET_ADMIN) || sw_has_cap(CAP_SYS_ADMIN));
 	int jit = read_number("/proc/sys/net/core/bpf_jit_enable", -1);
 
-	tell(c, NULL, !may, "privileges", may ? NULL :
-	     "be root, or have CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON");
+	if (may)
+		fine(c, NULL, "privileges");
+	else
+		tell(c, NULL, true, "privileges", "are missing",
+		     "be root, or have CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON");
 	if (sw_pin_root(dir, sizeof(dir), false))
-		tell(c, NULL, false, "BPF file system",
-		     "is not mounted: attach will, or mount -t bpf none /sys/fs/bpf");
+		tell(c, NULL, false, "BPF file system", "is not mounted",
+		     "attach will, or mount -t bpf none /sys/fs/bpf");
 	else
-		tell(c, NULL, false, "BPF file system", NULL);
-	if (!jit)
+		fine(c, NULL, "BPF file system");
+	if (jit > 0)
+		fine(c, NULL, "BPF JIT");
+	else if (!jit)
 		tell(c, NULL, false, "BPF JIT",
-		     "is off, aggregating will be slow: sysctl net.core.bpf_jit_enable=1");
+		     "is off, aggregating will be slow",
+		     "sysctl net.core.bpf_jit_enable=1");
 	else
-		tell(c, NULL, false, "BPF JIT", jit < 0 ?
-		     "cannot be seen from this network namespace" : NULL);
+		tell(c, NULL, false, "BPF JIT",
+		     "cannot be seen from this network namespace",
+		     "in the first one: sysctl net.core.bpf_jit_enable=1");
 }
 
 /* One word of ethtool's old interface: is a feature on? -1: cannot tell */
@@ -115,52 +128,52 @@ static void check_peer(const struct check *c, const struct sw_link *link)
 {
 	struct sw_link peer;
 	uint64_t features;
-	char hint[256];
+	char mend[256];
 
 	if (!sw_xdp_features(link->ifindex, &features)) {
 		if (!(features & SW_XDP_XMIT)) {
 			tell(c, link->name, true,
-			     "other end receives redirects",
-			     "does not: when it is up, ethtool -K DEV gro off, then gro on, there");
+			     "other end receives redirects", "does not",
+			     "when it is up, ethtool -K DEV gro off, then gro on, there");
 			return;
 		}
 		if (link->peer_away || !link->peer) {
-			tell(c, link->name, false,
-			     "other end receives redirects", NULL);
+			fine(c, link->name, "other end receives redirects");
 			tell(c, link->name, false, "other end's checksums",
-			     "cannot be seen: ethtool -K DEV tx off there (or what comes from it is dropped, bursts of AF_ATP as well)");
+			     "cannot be seen",
+			     "ethtool -K DEV tx off there (or what comes from it is dropped, bursts of AF_ATP as well)");
 			return;
 		}
 	}
 	if (link->peer_away || !link->peer) {
 		tell(c, link->name, false, "other end",
-		     "is in another namespace: there, ethtool -K DEV gro on tx off (or what is sent to it vanishes, and what comes is dropped for its checksum)");
+		     "is in another namespace",
+		     "there, ethtool -K DEV gro on tx off (or what is sent to it vanishes, and what comes is dropped for its checksum)");
 		return;
 	}
 	if (sw_rtnl_link(link->peer, &peer))
 		return;
 	if (peer.xdp || sw_ethtool(peer.name, ETHTOOL_GGRO) == 1) {
-		tell(c, link->name, false, "other end receives redirects",
-		     NULL);
+		fine(c, link->name, "other end receives redirects");
 	} else {
-		snprintf(hint, sizeof(hint),
-			 "does not: ethtool -K %s gro on (or what is sent to it vanishes)",
+		snprintf(mend, sizeof(mend),
+			 "ethtool -K %s gro on (or what is sent to it vanishes)",
 			 peer.name);
 		tell(c, link->name, true, "other end receives redirects",
-		     hint);
+		     "does not", mend);
 	}
 	if (sw_ethtool(peer.name, ETHTOOL_GTXCSUM) == 1) {
-		snprintf(hint, sizeof(hint),
-			 "leaves them to an offload: ethtool -K %s tx off (or what comes from it is dropped, bursts of AF_ATP as well)",
+		snprintf(mend, sizeof(mend),
+			 "ethtool -K %s tx off (or what comes from it is dropped, bursts of AF_ATP as well)",
 			 peer.name);
-		tell(c, link->name, false, "other end's checksums", hint);
+		tell(c, link->name, false, "other end's checksums",
+		     "leaves them to an offload", mend);
 	}
 }
 
 static void check_mtu(const struct check *c, const struct sw_link *link)
 {
-	char what[96], hint[256] = "";
-	bool bad = false;
+	char what[96], mend[256];
 
 	snprintf(what, sizeof(what), "MTU %u, fragments up to %u bytes",
 		 link->mtu,
@@ -168,12 +181,13 @@ static void check_mtu(const struct check *c, const struct sw_link *link)
 		 (link->mtu - HEADERS - 20) / 8 * 8 : 0);
 	if (!strcmp(link->kind, "veth") && link->mtu > MTU_VETH &&
 	    !c->generic) {
-		bad = true;
-		snprintf(hint, sizeof(hint),
-			 "native XDP needs packets in one piece: ip link set %s mtu %u or less",
+		snprintf(mend, sizeof(mend), "ip link set %s mtu %u or less",
 			 link->name, MTU_VETH);
+		tell(c, link->name, true, what,
+		     "native XDP needs packets in one piece", mend);
+		return;
 	}
-	tell(c, link->name, bad, what, hint);
+	fine(c, link->name, what);
 }
 
 /* Does the driver take a native program?  Only an attempt tells. */
@@ -186,7 +200,7 @@ static void check_native(const struct check *c, const struct sw_link *link)
 	};
 	LIBBPF_OPTS(bpf_link_create_opts, opts,
 		    .flags = XDP_FLAGS_DRV_MODE);
-	char hint[256];
+	char found[96];
 	int prog, fd, err;
 
 	if (c->generic)
@@ -195,7 +209,7 @@ static void check_native(const struct check *c, const struct sw_link *link)
 			     NULL);
 	if (prog < 0) {
 		tell(c, link->name, true, "native XDP",
-		     "cannot load a program: be root");
+		     "cannot load a program", "be root");
 		return;
 	}
 	fd = bpf_link_create(prog, link->ifindex, BPF_XDP, &opts);
@@ -203,17 +217,17 @@ static void check_native(const struct check *c, const struct sw_link *link)
 	close(prog);
 	if (fd >= 0) {
 		close(fd);
-		tell(c, link->name, false, "native XDP", NULL);
+		fine(c, link->name, "native XDP");
 		return;
 	}
-	if (err == EOPNOTSUPP)
-		snprintf(hint, sizeof(hint),
-			 "the driver has none: another interface, or generic at half the speed");
-	else
-		snprintf(hint, sizeof(hint),
-			 "refused (%s): see dmesg, most likely the MTU or the number of queues",
-			 strerror(err));
-	tell(c, link->name, true, "native XDP", hint);
+	if (err == EOPNOTSUPP) {
+		tell(c, link->name, true, "native XDP", "the driver has none",
+		     "another interface, or generic at half the speed");
+		return;
+	}
+	snprintf(found, sizeof(found), "refused (%s)", strerror(err));
+	tell(c, link->name, true, "native XDP", found,
+	     "see dmesg, most likely the MTU or the number of queues");
 }
 
 static void check_forwarding(const struct check *c,
@@ -225,8 +239,11 @@ static void check_forwarding(const struct check *c,
 
 	if (link->master && !sw_rtnl_link(link->master, &bridge) &&
 	    !strcmp(bridge.kind, "bridge")) {
-		tell(c, link->name, !bridge.up, "port of a bridge",
-		     bridge.up ? NULL : "which is down: ip link set it up");
+		if (bridge.up)
+			fine(c, link->name, "port of a bridge");
+		else
+			tell(c, link->name, true, "port of a bridge",
+			     "which is down", "ip link set it up");
 		return;
 	}
 	snprintf(path, sizeof(path),
@@ -236,10 +253,11 @@ static void check_forwarding(const struct check *c,
 		 "/proc/sys/net/ipv6/conf/%s/forwarding", link->name);
 	v6 = read_number(path, 0);
 	if (v4 || v6)
-		tell(c, link->name, false, "routed", NULL);
+		fine(c, link->name, "routed");
 	else
 		tell(c, link->name, true, "forwarding",
-		     "neither a bridge's port nor a router's: control packets will not pass. ip link set it master BRIDGE, or sysctl net.ipv4.ip_forward=1");
+		     "neither a bridge's port nor a router's: control packets will not pass",
+		     "ip link set it master BRIDGE, or sysctl net.ipv4.ip_forward=1");
 }
 
 static void check_dev(const struct check *c, uint32_t ifindex)
@@ -247,30 +265,33 @@ static void check_dev(const struct check *c, uint32_t ifindex)
 	struct sw_link link;
 	struct sw_switch sw;
 	struct sw_port port;
-	char hint[256];
+	char found[96], mend[256];
 	bool ours = false;
 
 	if (sw_rtnl_link(ifindex, &link)) {
-		tell(c, NULL, true, "interface", sw_error());
+		tell(c, NULL, true, "interface", sw_error(),
+		     "ip link shows which there are");
 		return;
 	}
-	tell(c, link.name, !link.up, "up", link.up ? NULL :
-	     "no: ip link set it up");
+	if (link.up)
+		fine(c, link.name, "up");
+	else
+		tell(c, link.name, true, "up", "no", "ip link set it up");
 	if (sw_running() && !sw_open(&sw)) {
 		ours = !sw_port_find(&sw, ifindex, &port);
 		sw_close(&sw);
 	}
 	if (ours) {
-		tell(c, link.name, false, "is a port of the running switch",
-		     NULL);
+		fine(c, link.name, "is a port of the running switch");
 	} else if (link.xdp && sw_dispatcher_there(ifindex)) {
 		tell(c, link.name, true, "other XDP programs",
-		     "libxdp's dispatcher calls them: attach with the word dispatcher");
+		     "libxdp's dispatcher calls them",
+		     "attach with the word dispatcher");
 	} else if (link.xdp) {
-		snprintf(hint, sizeof(hint),
-			 "id %u is there: ip link set %s xdp off", link.xdp,
+		snprintf(found, sizeof(found), "id %u is there", link.xdp);
+		snprintf(mend, sizeof(mend), "ip link set %s xdp off",
 			 link.name);
-		tell(c, link.name, true, "another XDP program", hint);
+		tell(c, link.name, true, "another XDP program", found, mend);
 	} else {
 		check_native(c, &link);
 	}

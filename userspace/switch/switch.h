@@ -161,13 +161,15 @@ int sw_resolve_again(struct sw_host *host);
  * @dev: about which interface, or empty
  * @what: what was looked at
  * @bad: it does not work like this; else it does, or may
- * @hint: and what to do, if not empty
+ * @found: what is to be said of it, empty if it is fine
+ * @mend: and what to do; never empty if there is something to be said
  */
 struct sw_finding {
 	char	dev[IFNAMSIZ];
 	char	what[96];
 	bool	bad;
-	char	hint[256];
+	char	found[96];
+	char	mend[256];
 };
 
 typedef void (*sw_finding_fn)(const struct sw_finding *f, void *arg);
