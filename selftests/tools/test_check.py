@@ -143,6 +143,25 @@ def gro_is_off_at_a_worker():
     expect(bad("w0", "job", JOB), [])
 
 
+def gro_is_off_at_a_device_that_is_no_veth():
+    """Nothing is behind it, so the PS does not answer."""
+    sh("ip", "-n", "atp-w0", "link", "add", "nic", "type", "dummy")
+    sh("ip", "-n", "atp-w0", "address", "add", "10.77.0.2/24", "dev", "nic")
+    sh("ip", "-n", "atp-w0", "link", "set", "nic", "up")
+    within("w0", ATP, "job", "add", 9, "ps", "10.77.0.1", "worker",
+           "10.77.0.2", "worker", "10.77.0.3")
+    line = ("job 9 rank 0", "GRO")
+    within("w0", "ethtool", "-K", "nic", "gro", "off")
+    lines = check("w0", "job", 9)
+    expect((found(lines, "bad"), line in found(lines, "warn")),
+           ([("job 9 rank 0", "path to the PS")], True))
+    # as it says
+    within("w0", "ethtool", "-K", "nic", "gro", "on")
+    expect(line in found(check("w0", "job", 9), "ok"), True)
+    within("w0", ATP, "job", "del", 9)
+    sh("ip", "-n", "atp-w0", "link", "del", "nic")
+
+
 def the_mtu_of_a_device_is_too_small():
     rack("job_add", 9, 2, 4, "fragment", 1400)
     sh("ip", "-n", "atp-w0", "link", "set", "eth0", "mtu", 1300)
@@ -430,6 +449,7 @@ if __name__ == "__main__":
             a_switch_that_does_not_know_the_job,
             gro_is_off_at_the_ps,
             gro_is_off_at_a_worker,
+            gro_is_off_at_a_device_that_is_no_veth,
             the_mtu_of_a_device_is_too_small,
             the_mtu_on_the_way_is_too_small,
             the_link_of_a_worker_has_no_carrier,

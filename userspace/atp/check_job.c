@@ -89,24 +89,38 @@ static void check_route(const struct job_reply *job,
 
 /*
  * What a switch redirects to a veth vanishes there unless the veth polls.  It
- * matters only behind a switch.
+ * matters only behind a switch.  Other devices receive it, but without GRO each
+ * packet by itself.
  */
 static void check_device(const struct in6_addr *peer, bool switched)
 {
 	struct sw_route route;
 	struct sw_link link;
 	char mend[MEND_LEN];
+	bool veth;
+	int gro;
 
-	if (sw_rtnl_route(peer, &route) || sw_rtnl_link(route.dev, &link) ||
-	    strcmp(link.kind, "veth"))
+	if (sw_rtnl_route(peer, &route) || route.local ||
+	    sw_rtnl_link(route.dev, &link))
 		return;
-	if (link.xdp || sw_ethtool(link.name, ETHTOOL_GGRO) == 1) {
+	veth = !strcmp(link.kind, "veth");
+	gro = sw_ethtool(link.name, ETHTOOL_GGRO);
+	if (veth && (link.xdp || gro == 1)) {
 		check_ok("GRO", "%s receives what a switch redirects",
 			 link.name);
 		return;
 	}
+	if (!veth && gro) {
+		if (gro == 1)
+			check_ok("GRO", "on at %s", link.name);
+		return;
+	}
 	snprintf(mend, sizeof(mend), "ethtool -K %s gro on", link.name);
-	if (switched)
+	if (!veth)
+		check_warn("GRO", mend,
+			   "off at %s, each packet comes in by itself, which is slow",
+			   link.name);
+	else if (switched)
 		check_bad("GRO", mend,
 			  "off at %s, what a switch redirects to it vanishes",
 			  link.name);
