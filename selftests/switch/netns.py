@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """The switch with real packets: namespaces, veth, native mode."""
 
+import contextlib
 import itertools
 import json
 import os
 import socket
+import struct
 import sys
 import threading
+import time
 
 from rack import (ACK, COLLISION, ECN, MCAST, PORT, RAW, RESEND, SWITCHED,
                   TOOL, counters, ns, packet, receive, sh, shown,
@@ -15,6 +18,9 @@ from rack import (ACK, COLLISION, ECN, MCAST, PORT, RAW, RESEND, SWITCHED,
 from traffic import (ADD, JOB, PS, WORKERS, answer, equal, hosts,
                      loses_nothing, numbers, push, round_trip, run, sockets,
                      total, values, want)
+
+SO_NETNS_COOKIE = 71
+
 
 def test_check():
     ports = ' '.join('dev p%d' % i for i in range(1, 6))
@@ -245,15 +251,49 @@ def program(dev):
     return link['xdp']['prog']['id']
 
 
+def pinned(name):
+    """Where the switch has pinned what has that name"""
+    with contextlib.closing(udp('s', '0.0.0.0', 0)) as sock:
+        cookie = struct.unpack('=Q', sock.getsockopt(socket.SOL_SOCKET,
+                                                     SO_NETNS_COOKIE, 8))[0]
+    return '/sys/fs/bpf/atp/netns-%d/%s' % (cookie, name)
+
+
+def dump(what):
+    """The values of a map"""
+    entries = json.loads(sh('bpftool -j map dump ' + what).stdout)
+    return [bytes(int(byte, 16) for byte in entry['value'])
+            for entry in entries]
+
+
+def egress():
+    """How many ports and hosts of groups there are to send to, and the number of
+    each program that runs there"""
+    maps = ['pinned ' + pinned('ports')]
+    maps += ['id %d' % struct.unpack('=I', group)
+             for group in dump('pinned ' + pinned('groups'))]
+    found = [struct.unpack('=II', value) for each in maps
+             for value in dump(each)]
+    return len(found), {prog for _, prog in found}
+
+
 def test_upgrade_keeps_sums():
     socks, seq = hosts(), next(numbers)
     before = counters(JOB)
     push(socks, seq, [0, 1], 350, PS)
     old = [program('p%d' % i) for i in range(1, 6)]
+    old_out = egress()
     switch('attach dev p1')
     new = [program('p%d' % i) for i in range(1, 6)]
     want(len(set(old)) == len(set(new)) == 1, 'one program at all ports')
     want(new[0] != old[0], 'the program is the old one')
+    # six ports, and the group of one job with four workers
+    hosts_out, out = egress()
+    equal((old_out[0], hosts_out), (10, 10), 'entries of devmaps')
+    equal(len(out), 1, 'programs in devmaps')
+    want(not out & old_out[1], 'the program in devmaps is the old one')
+    equal(json.loads(sh('bpftool -j prog show id %d' % out.pop()).stdout)
+          ['name'], 'atp_egress', 'program in devmaps')
     push(socks, seq, [2, 3], 350, PS)
     equal(receive(socks[4]).lanes, total(range(4), 350), 'sum')
     after = counters(JOB)
@@ -390,6 +430,33 @@ def test_detached():
     push(socks, seq, [2, 3], 62, PS)
     equal(sorted(receive(socks[4]).bitmap for _ in range(2)), [4, 8],
           'bitmaps')
+
+
+def test_another_layout_is_refused():
+    """Settings of a version with other maps, which cannot be used again"""
+    ports = ' '.join('dev p%d' % i for i in range(1, 7))
+    switch('attach %s aggregators 64' % ports)
+    switch(ADD % (JOB, PS))
+    old = program('p1')
+    settings = 'pinned ' + pinned('settings')
+    value = dump(settings)[0]
+    sh('bpftool map update %s key 0 0 0 0 value 255 %s' %
+       (settings, ' '.join(str(byte) for byte in value[1:])))
+    done = switch('attach dev p1', check=False)
+    want(done.returncode and 'of another version' in done.stdout and
+         'atp switch detach, then attach again' in done.stdout, done.stdout)
+    equal([program('p%d' % i) for i in range(1, 7)], [old] * 6, 'programs')
+    socks, seq = hosts(), next(numbers)
+    push(socks, seq, range(4), 62, PS)
+    got = receive(socks[4])
+    equal((got.bitmap, got.lanes), (15, total(range(4), 62)), 'sum')
+    answer(socks, seq, got.lanes)
+    switch('detach')
+    want(switch('show', check=False).returncode, 'still there')
+    # which takes the kernel a moment if nobody asks the links one by one
+    end = time.monotonic() + 20
+    while 'xdp' in within('s', 'ip link show').stdout:
+        want(time.monotonic() < end, 'still attached')
 
 
 def test_another_program_is_named():
