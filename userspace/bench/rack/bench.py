@@ -81,8 +81,14 @@ class Bench:
                       f"{system.name}: {sample['Bps'] / 1e6:.3f} MB/s",
                       flush=True)
 
-    def turns(self, bed, systems, sizes):
-        if bed != "parts":
+    def turns(self, bed, switch, sizes):
+        """Of those that have a switch, or of all others."""
+        systems = [s for s in self.systems if s.switch == switch]
+        if bed == "rack":
+            with one_cpu(self.links.hosts, switch):
+                self.turn(bed, systems, sizes)
+            return
+        if bed == "free":
             self.turn(bed, systems, sizes)
             return
         for self.part in PARTS:
@@ -90,17 +96,12 @@ class Bench:
             self.turn(bed, systems, sizes)
 
     def round(self, bed, sizes):
-        switched = [s for s in self.systems if s.switch]
         rack("switch_on")
-        if bed == "rack":
-            with one_cpu(self.links.hosts):
-                self.turn(bed, switched, sizes)
-        else:
-            self.turns(bed, switched, sizes)
+        self.turns(bed, True, sizes)
         rack("switch_off")
         if bed != "rack":
             self.offload("on")
-        self.turns(bed, [s for s in self.systems if not s.switch], sizes)
+        self.turns(bed, False, sizes)
         if bed != "rack":
             self.offload("off")
 

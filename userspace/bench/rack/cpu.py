@@ -16,14 +16,15 @@ TICK = os.sysconf("SC_CLK_TCK")
 CPUS = os.cpu_count()
 PARTS = ("workers", "switch", "ps")
 
-# Of a namespace's devices: reception on the CPUs of a mask, by threads or not
+# Of a namespace's devices: reception on the CPUs of a mask, by threads (1) or not
+# (0); where nothing polls there is no such choice (-)
 STEER = """
 mask=$1 threaded=$2; shift 2
 for dev; do
 	for queue in /sys/class/net/$dev/queues/rx-*; do
 		echo $mask >$queue/rps_cpus
 	done
-	echo $threaded >/sys/class/net/$dev/threaded
+	[ $threaded = - ] || echo $threaded >/sys/class/net/$dev/threaded
 done
 """
 
@@ -54,17 +55,18 @@ def _steer(host, mask, threaded, *devices):
 
 
 @contextlib.contextmanager
-def one_cpu(hosts):
-    """The switch receives on one CPU, while its program is there.  An emulated
-    CPU stops for milliseconds; if that one has an aggregator's lock, another
-    cannot wait for it."""
-    _steer("switch", 2, 1, *hosts)
-    threads = _poll_threads()
-    for host in hosts:
-        for pid in threads[host]:
-            _pin(pid, {1})
+def one_cpu(hosts, program):
+    """The switch receives on one CPU.  An emulated CPU stops for milliseconds; if
+    that one has an aggregator's lock, another cannot wait for it.  Its ports poll
+    if the program is there."""
+    _steer("switch", 2, 1 if program else "-", *hosts)
+    if program:
+        threads = _poll_threads()
+        for host in hosts:
+            for pid in threads[host]:
+                _pin(pid, {1})
     yield
-    _steer("switch", 0, 0, *hosts)
+    _steer("switch", 0, 0 if program else "-", *hosts)
 
 
 def _pin(pid, cpu):
