@@ -65,8 +65,10 @@ def one_cpu(hosts, program):
         for host in hosts:
             for pid in threads[host]:
                 _pin(pid, {1})
-    yield
-    _steer("switch", 0, 0 if program else "-", *hosts)
+    try:
+        yield
+    finally:
+        _steer("switch", 0, 0 if program else "-", *hosts)
 
 
 def _pin(pid, cpu):
