@@ -70,6 +70,30 @@ TEST(needed_after_close)
 	}
 }
 
+/* Who has pushed nothing needs nobody: its pull sleeps on after a close, until
+ * some rank pushes.
+ */
+TEST(close_while_one_only_pulls)
+{
+	uint32_t lane = 0, result;
+	struct call c;
+	int fds[3];
+
+	pair(fds, 3, "");
+	start_pull(&c, fds[0], &result, 4);
+	close(fds[2]);
+	host_must("until %s -j job show %u | grep -q '\"joined\":false'; do :; done",
+		  ATP_TOOL, JOB);
+	EXPECT_EQ(atp("-j -s job show %u | grep -q '\"aborts\":0'", JOB), 0);
+	EXPECT_EQ(info_of(fds[0]).state, ATP_JOINED);
+	wait_asleep(c.tid);
+	push(fds[1], &lane, 4);
+	EXPECT_EQ(end_call(&c), -ECONNRESET);
+	expect_failed(fds[0], ATP_REASON_LEFT, 1 << 2);
+	EXPECT_ERRNO(recv(fds[1], &lane, 4, 0), ECONNRESET);
+	expect_failed(fds[1], ATP_REASON_LEFT, 1 << 2);
+}
+
 TEST(killed_process)
 {
 	int fds[2], status, fd;
