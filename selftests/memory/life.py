@@ -188,11 +188,14 @@ class Life:
         for lanes in (1, 10000):
             self.reduce(FOUR, lanes)
             self.reduce(SIX, lanes)
-            # routes are looked up anew
-            with open("/proc/sys/net/ipv4/route/flush", "w",
-                      encoding="ascii") as f:
-                f.write("1")
+            self.flush_routes()
         self.reduce(RAW, 3000, "f")
+
+    @staticmethod
+    def flush_routes():
+        """They are looked up anew."""
+        with open("/proc/sys/net/ipv4/route/flush", "w", encoding="ascii") as f:
+            f.write("1")
 
     def signals_of_a_socket(self):
         """Room after there was none; an error; a push after the end."""
@@ -254,6 +257,8 @@ class Life:
 
     def leave(self):
         s, *others = self.socks.pop(RAW)
+        # LEAVE has no route of its own
+        self.flush_routes()
         s.shutdown(socket.SHUT_WR)
         try:
             s.send(bytes(4))

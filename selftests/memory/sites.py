@@ -56,10 +56,10 @@ OTHERS = re.compile(r"""
 
 class Site:
     """Calls of the same function in one place: the compiler makes several of one.
-    @first, @last: where they return to, in .text"""
-    def __init__(self, function, callee, back):
+    @backs: where they return to, in .text"""
+    def __init__(self, function, callee):
         self.function, self.callee = function, callee
-        self.first = self.last = back
+        self.backs = []
 
     def __str__(self):
         return f"{self.function} calls {self.callee}"
@@ -110,8 +110,8 @@ def sites(module):
         assert insn.startswith("call"), f"{function}: {insn} {callee}"
         assert section == ".text" or callee in LOADING, (section, function)
         site = found.setdefault((function, callee),
-                                Site(function, callee, back))
-        site.last = max(site.last, back)
+                                Site(function, callee))
+        site.backs.append(back)
     assert not unknown, f"allocating or not? {sorted(unknown)}"
     missing = set(ALLOCATING) - {callee for _, callee in found}
     assert not missing, f"called no more: {sorted(missing)}"
