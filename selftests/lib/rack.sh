@@ -380,7 +380,7 @@ rack_netem_in() {
 		[ $# -gt 0 ] || return 0
 		ip -n "atp-$host" -batch - <<-EOF || return
 			link add ifb0 type ifb
-			link set ifb0 up
+			link set ifb0 addrgenmode none up
 		EOF
 		: >"$rack_state/ifb-$host"
 	fi
@@ -423,17 +423,32 @@ rack_netem() {
 	done
 }
 
-# rack_lost: packets that netem has taken on all legs, since each was disturbed as
-# it is now
-rack_lost() {
+# rack_netem_did: "LOST DOUBLED OVERTOOK", packets on all legs so far.  netem
+# counts those it took and, as requeues, those it let past others.  It has doubled
+# what leaves it on the way to hosts beyond what came in.
+rack_netem_did() {
 	local host
 
 	for host in $(rack_hosts); do
 		tc -n "atp-$host" -s qdisc show
-	done | awk '$2 == "netem" { ours = 1; next }
-		$1 == "qdisc" { ours = 0 }
-		ours && $1 == "Sent" { sub(",", "", $7); lost += $7 }
-		END { print lost + 0 }'
+	done | awk '$1 == "qdisc" { kind = $2; dev = $5 }
+		$1 == "Sent" && kind == "ingress" { doubled -= $4 }
+		$1 == "Sent" && kind == "netem" {
+			lost += $7
+			overtook += $11
+			if (dev == "ifb0")
+				doubled += $4 + $7
+		}
+		END { print lost + 0, doubled + 0, overtook + 0 }'
+}
+
+# rack_bad_checksums: what all hosts' IP and UDP have refused for its checksum
+rack_bad_checksums() {
+	local host
+
+	for host in $(rack_hosts); do
+		rack_in "$host" nstat -asz '*InCsumErrors'
+	done | awk '!/^#/ { bad += $2 } END { print bad + 0 }'
 }
 
 rack_link() {

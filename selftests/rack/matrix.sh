@@ -115,7 +115,7 @@ group_loss() {
 	local loss payload
 
 	rack 8 3300
-	both workers=8 payload=1400 loss=0.1
+	both workers=8 payload=1400 loss=0.1 chunks=32
 	for loss in 1 10; do
 		for payload in 248 1400 3072; do
 			both workers=4 payload=$payload loss=$loss lanes=4096
