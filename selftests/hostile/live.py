@@ -25,14 +25,20 @@ POOL = 4                         # different chunks
 RECOVERY = {"duplicate", "overlap"}
 TRACING = "/sys/kernel/tracing/instances/hostile"
 LINE = re.compile(r"atp_drop: netns=(\d+) job=\d+ reason=(\w+)")
+REFUSED = "action=ABORTED"
+EVENTS = ("atp/atp_drop", "xdp/xdp_exception")
 
 
 class Trace:
-    """The tracepoint atp:atp_drop"""
+    """The tracepoints atp:atp_drop and, for the switch, xdp:xdp_exception"""
     def __init__(self):
         os.makedirs(TRACING, exist_ok=True)
         self.host = {os.stat(f"/run/netns/atp-{h}").st_ino: h for h in HOSTS}
-        self._write("events/atp/atp_drop/enable", "1")
+        self._enable("1")
+
+    def _enable(self, text):
+        for event in EVENTS:
+            self._write(f"events/{event}/enable", text)
 
     def _write(self, name, text):
         with open(f"{TRACING}/{name}", "w", encoding="ascii") as f:
@@ -41,15 +47,23 @@ class Trace:
     def clear(self):
         self._write("trace", "")
 
+    @staticmethod
+    def _read():
+        with open(f"{TRACING}/trace", encoding="ascii") as f:
+            return f.read()
+
+    def refused(self):
+        """How often the switch's program has ended as what traces it"""
+        return self._read().count(REFUSED)
+
     def drops(self):
         """(host, reason) and how often since clear()"""
-        with open(f"{TRACING}/trace", encoding="ascii") as f:
-            found = LINE.findall(f.read())
+        found = LINE.findall(self._read())
         return collections.Counter((self.host[int(n)], r) for n, r in found
                                    if r not in RECOVERY)
 
     def close(self):
-        self._write("events/atp/atp_drop/enable", "0")
+        self._enable("0")
         os.rmdir(TRACING)
 
 
@@ -208,6 +222,11 @@ class Live:
         now = self.switch()
         now.pop("occupied")
         same(rise(now, at_switch), switch, "counted by the switch")
+        refused = sum(n for (_, name), n in switch.items()
+                      if name.startswith("drop_"))
+        # the program counts, and the kernel traces it when it has ended
+        wait_for(lambda: self.trace.refused() >= refused, "traced refusals")
+        same(self.trace.refused(), refused, "refusals of the switch, traced")
 
     def barrier(self, before, expect, last):
         """Until all has come, or, of a part, no more comes"""
