@@ -13,16 +13,18 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, os.path.join(HERE, "../lib"))
 # pylint: disable=wrong-import-position
-from atptest import (ABORT, ACK, DATA, EDGE, FLOAT32, INT32, LAST, LEAVE, MCAST,
-                     OVERFLOW, PING, PONG, RAW, RESEND, STATUS, SUM, SWITCHED,
-                     T_JOIN, WELCOME, control, data, header, same, wait_for)
+from atptest import (ABORT, ACK, DATA, EDGE, FAILED, FLOAT32, INT32, LAST, LEAVE,
+                     MCAST, OVERFLOW, PING, PONG, RAW, RESEND, STATUS, SUM,
+                     SWITCHED, T_JOIN, WELCOME, control, data, header, same,
+                     wait_for)
 from live import FRAGMENTS, JOBS, Live
-from rack import run
+from rack import rack, run
 from wire import Recorder, fragments, frame, layers, tagged, with_options
 
 LANES = [1, 2, 3, 4]
 UNDEFINED = [1 << bit for bit in range(10, 16)]
 FAR = 1 << 31
+REJOIN = 3
 
 live = None
 
@@ -504,6 +506,45 @@ def a_member_that_lies_spoils_its_own_job():
     live.round()
 
 
+def whose_address_is_forged_without_a_switch():
+    """w1's host plays rank 0: it can end the run, and nothing else."""
+    job = 7
+    info = live.info(job)
+    rack("switch_off")
+
+    def forge(*packets):
+        live.taps.send("switch", "w1", [frame(4, "w0", "ps", p, via="w1")
+                                        for p in packets])
+
+    def from_rank_0(kind, epoch=info.epoch):
+        return control(kind, job, nonce=5, epoch=epoch, fanin=ranks(job),
+                       workers=ranks(job), window=info.window)
+
+    def meanwhile():
+        before = live.drops()
+        due = {**before, ("ps", "epoch"): before["ps", "epoch"] + 2,
+               ("w0", "epoch"): before["w0", "epoch"] + 2,
+               ("ps", "nonce"): before["ps", "nonce"] + 2}
+        forge(data(job, LANES, **good(job, epoch=info.epoch ^ FAR)),
+              from_rank_0(PING, info.epoch ^ FAR),
+              from_rank_0(PING), from_rank_0(LEAVE))
+        wait_for(lambda: live.drops() == due, "epoch and nonce are refused")
+    live.round(meanwhile)
+
+    forge(from_rank_0(T_JOIN))
+    # rank 1 needs rank 0 and is told, as is rank 2; rank 0 when it sends
+    for sender, told in ((1, (1, 2)), (0, (0,))):
+        live.push(job, sender)
+        for rank in told:
+            wait_for(lambda r=rank: live.info(job, r).state == FAILED, "end")
+            i = live.info(job, rank)
+            same((i.reason, i.ranks), (REJOIN, 1))
+    for rank in range(ranks(8)):
+        live.push(8, rank)
+    for rank in range(ranks(8)):
+        live.pull(8, rank)
+
+
 TESTS = (
     fields_of_gradients_at_the_ps,
     fields_of_answers_at_a_worker,
@@ -523,6 +564,8 @@ TESTS = (
     checksums_and_ip_at_the_switch,
     an_earlier_run,
     a_member_that_lies_spoils_its_own_job,
+    # the last: it leaves no switch, and no run of job 7
+    whose_address_is_forged_without_a_switch,
 )
 
 
