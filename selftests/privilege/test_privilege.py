@@ -5,6 +5,7 @@
 Joining is in ../socket/test_join.c, requests that only CAP_NET_ADMIN may send
 in ../socket/test_netlink.py.
 """
+import array
 import errno
 import itertools
 import os
@@ -19,11 +20,12 @@ from atptest import (ADD, ATP, DEL, FAMILY_GET, GET, JOB_ADDED, JOIN,
                      J_COUNTERS, J_FRAGMENT, J_GID, J_ID, J_MEMORY, J_PS,
                      J_TIMEOUT, J_UID, J_WINDOW, PORT, SET, SOCK_GET, SOL_ATP,
                      Netlink, Refused, address, attr, attrs, join, libc,
-                     main, new_net, refused, run, same, sock, start_join,
-                     sum_works, test, u32, wait_for, worker)
+                     main, new_net, pulled, pushed, refused, run, same, sock,
+                     start_join, sum_works, test, u32, wait_for, worker)
 
 ALICE, BOB, GROUP, OTHERS = 12345, 12346, 23456, 34567
 NOBODY = 0xffffffff
+ETH_P_ALL = 3
 CLONE_NEWUSER, PR_SET_DUMPABLE = 0x10000000, 4
 # the largest PS, about 28 MB
 BIG = attr(J_WINDOW, 4096) + attr(J_FRAGMENT, 3400)
@@ -312,6 +314,68 @@ def root_of_a_user_namespace_is_a_user_in_the_network():
                 (2).to_bytes(4, "little") + bytes(4))
         same(len(mine.dump(SOCK_GET)), 1)
     child(user)
+
+
+def tap():
+    s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
+                      socket.htons(ETH_P_ALL))
+    s.setblocking(False)
+    return s
+
+
+def captured(s):
+    frames = []
+    while True:
+        try:
+            frames.append(s.recv(1 << 16))
+        except BlockingIOError:
+            return b"".join(frames)
+
+
+def sum_of(*values):
+    """Their own sums, and how they are on the wire"""
+    socks = join(1)
+    for s in socks:
+        pushed(s, *values)
+    for s in socks:
+        same(pulled(s, len(values)), [2 * v for v in values])
+    return array.array("i", values).tobytes()
+
+
+@test
+def tensors_of_others_are_not_seen():
+    new_net()
+    Netlink().add(1)
+    here, there = socket.socketpair()
+
+    def sees_nothing():
+        refused(errno.EPERM, tap)
+        for family, kind in ((socket.AF_PACKET, socket.SOCK_DGRAM),
+                             (socket.AF_INET, socket.SOCK_RAW),
+                             (socket.AF_INET6, socket.SOCK_RAW)):
+            refused(errno.EPERM, socket.socket, family, kind,
+                    socket.IPPROTO_UDP)
+        for name in ("trace", "trace_pipe", "events/atp/enable"):
+            refused(errno.EACCES, open, f"/sys/kernel/tracing/{name}", "rb")
+
+    def user():
+        become(ALICE)
+        sees_nothing()
+        own_namespaces(net=False)
+        sees_nothing()
+        new_net()
+        mine = tap()
+        socket.send_fds(there, [b"x"], [mine.fileno()])
+        Netlink().add(1)
+        there.send(sum_of(*range(4000, 4100)))
+    child(user)
+    fds = socket.recv_fds(here, 1, 1)[1]
+    mine, theirs = tap(), socket.socket(fileno=fds[0])
+    theirs.setblocking(False)
+    host, own = sum_of(*range(7000, 7100)), here.recv(1000)
+    frames = captured(mine), captured(theirs)
+    same([[values in seen for seen in frames] for values in (host, own)],
+         [[True, False], [False, True]])
 
 
 def fill(nl, kind=BIG, first=1000):
