@@ -4,11 +4,12 @@
 
 The hosts' own packets are led into a hole, where they are captured: nothing
 moves but what this test injects.  For the last gradient of a fragment, its
-parameter packet and what the switch makes of both, and for each control packet
-from a run's beginning to its end, every bit that a checksum covers is flipped,
-one at a time, and each such packet is sent before the one that is whole.  All
-have to be refused and counted, while PS, workers and switch stay as they are;
-then the whole one does what it is for.
+parameter packet and what the switch makes of both, for request, values and
+result on the overflow path, and for each control packet from a run's beginning
+to its end, every bit that a checksum covers is flipped, one at a time, and each
+such packet is sent before the one that is whole.  All have to be refused and
+counted, while PS, workers and switch stay as they are; then the whole one does
+what it is for.
 
 No checksum that a host or the switch looks at covers the Ethernet header, nor
 IPv6's traffic class, flow label and hop limit.  Those packets may be taken or
@@ -26,7 +27,8 @@ import sys
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(here, "../lib"), os.path.join(here, "../rack")]
 from atptest import (  # noqa: E402
-    ABORT, DATA, LEAVE, PING, PONG, PORT, STATUS, T_JOIN, WELCOME, wait_for,
+    ABORT, DATA, FLOAT32, LEAVE, PING, PONG, PORT, STATUS, T_JOIN, WELCOME,
+    wait_for,
 )
 from rack import TOP, atp, rack, run  # noqa: E402
 from test_sockets import (  # noqa: E402
@@ -291,6 +293,8 @@ def settled(rank):
 
 VALUES = [[(rank + 1) * (lane - 31) * 33000001 % (1 << 29) - (1 << 28)
            for lane in range(LANES)] for rank in range(WORKERS)]
+# the nearest float32, which no step of the scale comes to
+HUGE, = struct.unpack("=f", struct.pack("=f", 1e30))
 SUMS = [sum(lane) for lane in zip(*VALUES)]
 
 
@@ -352,6 +356,39 @@ def parameters(bench, seq):
             for _ in range(1 if bench.switch else WORKERS)]
 
 
+def what_overflows(bench, seq):
+    """The PS asks for the values as they were pushed, and adds those."""
+    before = [info(rank)["timeouts"] for rank in bench.ranks]
+    for rank in bench.ranks:
+        rank.sock.setsockopt(SOL_ATP, ATP_DTYPE, FLOAT32)
+        rank.sock.send(struct.pack("=2f", HUGE, 0.5))
+    for rank, n in zip(bench.ranks, before):
+        wait_for(lambda r=rank, n=n: info(r)["timeouts"] > n, "expiry")
+    bench.send(bench.holes["w0"].frame(kind=DATA, ack=False, seq=seq), "w0",
+               "ps")
+    requests = [bench.holes["ps"].frame(kind=DATA, ack=True, seq=seq)
+                for _ in bench.ranks]
+    expect([frame.elements for frame in requests], WORKERS * [0])
+    bench.inject_flips(requests[-1], "ps", "w1")
+    for rank, frame in enumerate(requests):
+        bench.send(frame, "ps", f"w{rank}")
+    values = [bench.holes[f"w{rank}"].frame(kind=DATA, ack=False, values=True)
+              for rank in range(WORKERS)]
+    bench.send(values[0], "w0", "ps")
+    wait_for(lambda: ps_state().get("waiting") == [1], "values")
+    bench.inject_flips(values[1], "w1", "ps")
+    bench.send(values[1], "w1", "ps")
+    answers = [bench.holes["ps"].frame(kind=DATA, ack=True, values=True)
+               for _ in bench.ranks]
+    bench.inject_flips(answers[-1], "ps", "w1")
+    for rank, frame in enumerate(answers):
+        bench.send(frame, "ps", f"w{rank}")
+    for rank in bench.ranks:
+        expect(struct.pack("=2i", *rank.pull(2)),
+               struct.pack("=2f", 2 * HUGE, 1.0))
+        rank.sock.setsockopt(SOL_ATP, ATP_DTYPE, INT32)
+
+
 def what_no_checksum_covers(bench, seq):
     """Such a packet may be added, and the sum lost for its address: then the
     hosts send again, as they always do."""
@@ -374,7 +411,9 @@ def bench_of(family, switch):
     bench = Bench(family, switch)
     try:
         what_checksums_cover(bench, 0)
-        what_no_checksum_covers(bench, 1)
+        if not switch:
+            what_overflows(bench, 1)
+        what_no_checksum_covers(bench, 1 if switch else 2)
     finally:
         bench.close()
 

@@ -11,7 +11,7 @@ sys.path.insert(
     0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib")
 )
 from atptest import (  # noqa: E402
-    ACK, DATA, PORT, internet_sum, run, wait_for,
+    ACK, DATA, PORT, RAW, internet_sum, run, wait_for,
 )
 from rack import inside  # noqa: E402
 
@@ -24,7 +24,7 @@ ETH_LEN = 14
 BATCH = 64
 
 Frame = collections.namedtuple(
-    "Frame", "raw v6 l4 kind ack job seq bitmap elements"
+    "Frame", "raw v6 l4 kind ack values job seq bitmap elements"
 )
 
 
@@ -43,8 +43,8 @@ def parse(raw):
         "!BBHIIII", raw, l4 + 8
     )
     elements = struct.unpack_from("!H", raw, l4 + 8 + 32)[0]
-    return Frame(raw, v6, l4, kind, bool(flags & ACK), job, seq, bitmap,
-                 elements)
+    return Frame(raw, v6, l4, kind, bool(flags & ACK), bool(flags & RAW), job,
+                 seq, bitmap, elements)
 
 
 def receiver(frame):
