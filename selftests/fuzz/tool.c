@@ -100,7 +100,7 @@ int netns_enter(const char *name)
 /* No machine either. */
 void check_machine(struct checks *c)
 {
-	check_warn("machine", NULL, "there is none");
+	check_warn("machine", "be on one", "there is none");
 	c->nl.quiet = true;
 	c->module = !nl_open(&c->nl);
 }
