@@ -93,7 +93,7 @@ def held(row):
 def added(row):
     """The PS gets one tensor and not that of each worker, headers and what is
     sent again included."""
-    return row["link_bytes"]["ps"][1] < 0.75 * row["workers"] * row["bytes"]
+    return row["link_bytes"]["ps"][1] < 0.9 * row["workers"] * row["bytes"]
 
 
 def main():

@@ -34,8 +34,8 @@ struct sim_switch {
 	u64 timeout;
 	struct sim_model_agg *model;
 	struct sw_agg **real;
-	bool begun;
-	u32 run;
+	bool begun, leapt;
+	u32 run, former;
 	struct sw_state state;
 	u64 collisions, completed;
 };
@@ -49,24 +49,37 @@ static void sim_switch_forget(struct sim_switch *s)
 		s->real[i]->bitmap = 0;
 	}
 	s->begun = false;
+	s->leapt = false;
 	memset(&s->state, 0, sizeof(s->state));
 }
 
-/* The PS, which does not start again here, says that a run has begun. */
-static void sim_switch_begin(struct sim_switch *s, u32 epoch)
-{
-	sw_begin(&s->state, epoch);
-	if (!s->begun || (s32)(epoch - s->run) > 0)
-		s->run = epoch;
-	s->begun = true;
-}
-
+/* Of the 256 runs before the last, or before the one from which the PS leapt */
 static bool sim_switch_over(struct sim_switch *s, u32 epoch)
 {
-	bool over = s->begun && (s32)(epoch - s->run) < 0;
+	bool over = false;
+	u32 i;
 
+	for (i = 1; i <= 256; i++)
+		over |= (s->begun && epoch + i == s->run) ||
+			(s->leapt && epoch + i == s->former);
 	ASSERT_EQ(sw_is_over(&s->state, epoch), over);
 	return over;
+}
+
+/* The PS says that a run has begun. */
+static void sim_switch_begin(struct sim_switch *s, u32 epoch)
+{
+	bool over = sim_switch_over(s, epoch);
+
+	sw_begin(&s->state, epoch);
+	if (over)
+		return;
+	if (s->begun && epoch - s->run >= 256) {
+		s->leapt = true;
+		s->former = s->run;
+	}
+	s->begun = true;
+	s->run = epoch;
 }
 
 static void sim_switch_init(struct sim_switch *s, u32 n, u32 full, u32 fragment,

@@ -222,9 +222,9 @@ class Bench:
         self.port(self.way(source, to)[0]).send(frame.raw)
 
     def deliver(self, frame, source, to):
-        """Until it was taken or refused."""
-        at, taker = self.way(source, to)
-        self.port(at).send_all([frame.raw], lambda: received(*taker))
+        """Until the host has taken or refused it."""
+        at, _ = self.way(source, to)
+        self.port(at).send_all([frame.raw], lambda: received(to, "eth0"))
 
     def gone(self, host):
         """Packets refused by the switch and by a host's IP and UDP."""

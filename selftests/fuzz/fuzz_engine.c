@@ -198,7 +198,7 @@ static void restart(u32 who, bool first)
 /* With a farewell (the job is removed and added) or without (power). */
 static void restart_ps(bool stop)
 {
-	u32 epoch = s.ps.epoch + 1000;
+	u32 epoch = s.ps.epoch + 0x40000001;
 	struct atp_ps_out out;
 
 	if (stop) {

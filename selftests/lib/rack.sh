@@ -423,8 +423,8 @@ rack_netem() {
 	done
 }
 
-# rack_netem_did: "LOST DOUBLED OVERTOOK", packets on all legs so far.  netem
-# counts those it took and, as requeues, those it let past others.  It has doubled
+# rack_netem_did: "LOST DOUBLED HELD", packets on all legs so far.  netem counts
+# those it took and, as requeues, those that it did not hold back.  It has doubled
 # what leaves it on the way to hosts beyond what came in.
 rack_netem_did() {
 	local host
@@ -435,11 +435,11 @@ rack_netem_did() {
 		$1 == "Sent" && kind == "ingress" { doubled -= $4 }
 		$1 == "Sent" && kind == "netem" {
 			lost += $7
-			overtook += $11
+			held += $4 - $11
 			if (dev == "ifb0")
 				doubled += $4 + $7
 		}
-		END { print lost + 0, doubled + 0, overtook + 0 }'
+		END { print lost + 0, doubled + 0, held + 0 }'
 }
 
 # rack_bad_checksums: what all hosts' IP and UDP have refused for its checksum

@@ -66,7 +66,7 @@ class Rack:
         self.epoch, self.seq = self.info().epoch, None
         self.state, self.due = state, self.nl.drops()
         # what a timer may cause at any time, too: after a sum on a slow machine
-        self.noise = {"duplicate"} if state == "idle" else set()
+        self.noise = {"duplicate", "old"} if state == "idle" else set()
 
     def info(self):
         return Info(self.socks[RANK])

@@ -10,7 +10,7 @@ static struct o_cell *cells;
 static uint32_t n_cells, most_lanes;
 static struct t_job all[MAX_JOBS];
 static uint32_t hand[MAX_JOBS];
-/* Of each job: the last run of this PS, and of the one before, if known */
+/* Of each job: the last run, and the last before epochs leapt, if known */
 static struct { bool known; uint32_t epoch; } run[MAX_JOBS], former[MAX_JOBS];
 static int n_jobs;
 
@@ -106,14 +106,15 @@ static void leave_with(const struct o_cell *cell, struct f_pkt *p)
 		p->cap = cell->cap;
 }
 
-/* 65,536 runs before the last one are over, and as many of the PS before */
+/* 256 runs before the last one are over, and as many before epochs leapt */
 static bool is_over(const struct t_job *job, uint32_t epoch)
 {
 	int i = job - all;
 
 	return (run[i].known && epoch != run[i].epoch &&
-		run[i].epoch - epoch <= 65536) ||
-	       (former[i].known && former[i].epoch - epoch < 65536);
+		run[i].epoch - epoch <= 256) ||
+	       (former[i].known && epoch != former[i].epoch &&
+		former[i].epoch - epoch <= 256);
 }
 
 static bool is_welcome(int port, const struct t_job *job, const uint8_t *frame)
@@ -160,7 +161,7 @@ void o_control(int port, const uint8_t *frame, uint32_t len)
 	i = job - all;
 	if (is_over(job, epoch))
 		return;
-	if (run[i].known && epoch - run[i].epoch >= 65536)
+	if (run[i].known && epoch - run[i].epoch >= 256)
 		former[i] = run[i];
 	run[i].known = true;
 	run[i].epoch = epoch;

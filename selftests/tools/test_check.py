@@ -195,7 +195,8 @@ def the_link_of_the_ps_is_down():
 
 def the_link_of_a_worker_has_no_carrier():
     sh("ip", "-n", "atp-switch", "link", "set", "w0", "down")
-    expect(bad("w0", "job", JOB), [(RANK0, "link"), (RANK0, "path to the PS")])
+    wait_for(lambda: bad("w0", "job", JOB) ==
+             [(RANK0, "link"), (RANK0, "path to the PS")], "no carrier")
     sh("ip", "-n", "atp-switch", "link", "set", "w0", "up")
     wait_for(lambda: not bad("w0", "job", JOB), "link")
 

@@ -88,7 +88,7 @@ static void check_route(const struct job_reply *job,
 }
 
 /*
- * What a switch redirects to a veth vanishes there unless the veth polls.  It
+ * What a switch redirects to a veth vanishes there unless the veth polls, which
  * matters only behind a switch.  Other devices receive it, but without GRO each
  * packet by itself.
  */

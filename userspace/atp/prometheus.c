@@ -220,7 +220,7 @@ static void put_switch(struct metrics *all, const struct snapshot *now)
 		  "aggregators that hold a sum", now->occupied);
 	for (i = 0; i < n_switch_others; i++)
 		put_reason(&scope, "ignored",
-			   "packets to the ATP port that are of no job",
+			   "packets to the ATP port that are no job's data",
 			   switch_others[i].name, other[i]);
 	for (i = 0; i < now->switch_jobs; i++)
 		put_switch_job(all, &now->switch_job[i]);

@@ -173,17 +173,32 @@ int sw_pin_lock(const char *dir)
 	return fd;
 }
 
+/* Without it the kernel takes a program off a moment after its last pin is gone. */
+static void detach_link(const char *path)
+{
+	int fd = bpf_obj_get(path);
+
+	if (fd < 0)
+		return;
+	bpf_link_detach(fd);
+	close(fd);
+}
+
 /* Remove a switch's directory and with it the switch */
 int sw_pin_remove(const char *dir)
 {
 	struct dirent *entry;
 	DIR *d = opendir(dir);
+	char path[1024];
 
 	if (!d)
 		return -1;
 	while ((entry = readdir(d))) {
 		if (entry->d_name[0] == '.')
 			continue;
+		snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
+		if (!strncmp(entry->d_name, "link-", 5))
+			detach_link(path);
 		unlinkat(dirfd(d), entry->d_name, 0);
 	}
 	closedir(d);

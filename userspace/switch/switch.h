@@ -197,7 +197,7 @@ int sw_job_view(struct sw_switch *sw, uint32_t id, struct sw_job_view *v);
 /* Aggregators that hold a sum */
 uint32_t sw_occupied(struct sw_switch *sw);
 /* What the counters give away, by number, or NULL; there are SW_HINTS */
-#define SW_HINTS	10
+#define SW_HINTS	11
 const char *sw_hint(const struct sw_counters *c, unsigned int i);
 int sw_counters_get(const struct sw_switch *sw, uint32_t slot,
 		    struct sw_counters *c);

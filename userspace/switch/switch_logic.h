@@ -165,7 +165,7 @@ static __always_inline bool sw_bad_bitmap(const struct sw_pkt *p, __u32 full)
 }
 
 /* So many runs before one are known to be over */
-#define SW_RUNS			0x10000
+#define SW_RUNS			0x100
 
 static __always_inline bool sw_is_before(__u64 run, __u32 epoch)
 {
@@ -177,8 +177,9 @@ static __always_inline bool sw_is_before(__u64 run, __u32 epoch)
  * @state: of its job
  * @epoch: of the packet
  *
- * A PS counts its runs, from anywhere if the module was loaded anew.  An epoch
- * that is far from all that is known may be one whose beginning was missed.
+ * A PS counts its runs, from anywhere if the job was added anew.  An epoch that
+ * is far from all that is known may be one whose beginning was missed, and the
+ * last one before such a leap may be going on: who leaps need not be the PS.
  */
 static __always_inline bool sw_is_over(const struct sw_state *state,
 				       __u32 epoch)
@@ -195,7 +196,7 @@ static __always_inline void sw_begin(struct sw_state *state, __u32 epoch)
 	if (sw_is_over(state, epoch))
 		return;
 	if (state->run && epoch - last >= SW_RUNS)
-		state->left = SW_RUN | (__u32)(last + 1);
+		state->left = SW_RUN | last;
 	state->run = SW_RUN | epoch;
 }
 

@@ -121,8 +121,7 @@ struct sw_job {
  * @most: most that it ever occupied, roughly
  * @hand: aggregator at which the search for abandoned ones goes on
  * @run: epoch of the run that began last, with SW_RUN; zero if none was seen
- * @left: likewise, the one after the last run of the PS before, if another one
- *	was seen
+ * @left: likewise, the one from which the PS last leapt to others
  * @reserved: rest of the cache line
  */
 struct sw_state {
