@@ -247,8 +247,8 @@ show_faults() {
 	local at=() lacks tries
 
 	lacks=$(missing)
-	for ((tries = 0; tries < 20; tries++)); do
-		[ -n "$lacks" ] && [ "$status" -eq 0 ] || break
+	for ((tries = 0; tries < 20 && status == 0; tries++)); do
+		[ -n "$lacks" ] || break
 		run
 		c[seed]=$((c[seed] + 1))
 		lacks=$(missing)

@@ -173,7 +173,7 @@ int sw_pin_lock(const char *dir)
 	return fd;
 }
 
-/* Without it the kernel takes a program off a moment after its last pin is gone. */
+/* Else the kernel takes a program off a moment after its last pin is gone */
 static void detach_link(const char *path)
 {
 	int fd = bpf_obj_get(path);
