@@ -293,7 +293,7 @@ def settled(rank):
 
 VALUES = [[(rank + 1) * (lane - 31) * 33000001 % (1 << 29) - (1 << 28)
            for lane in range(LANES)] for rank in range(WORKERS)]
-# the nearest float32, which no step of the scale comes to
+# a float32 that no step of the scale comes to
 HUGE, = struct.unpack("=f", struct.pack("=f", 1e30))
 SUMS = [sum(lane) for lane in zip(*VALUES)]
 
@@ -357,35 +357,29 @@ def parameters(bench, seq):
 
 
 def what_overflows(bench, seq):
-    """The PS asks for the values as they were pushed, and adds those."""
+    """What rank 0 pushes fits no sum, so rank 1 is asked for its values."""
     before = [info(rank)["timeouts"] for rank in bench.ranks]
-    for rank in bench.ranks:
+    for rank, value in zip(bench.ranks, (HUGE, 10.0)):
         rank.sock.setsockopt(SOL_ATP, ATP_DTYPE, FLOAT32)
-        rank.sock.send(struct.pack("=2f", HUGE, 0.5))
+        rank.sock.send(struct.pack("=2f", value, 0.5))
     for rank, n in zip(bench.ranks, before):
         wait_for(lambda r=rank, n=n: info(r)["timeouts"] > n, "expiry")
-    bench.send(bench.holes["w0"].frame(kind=DATA, ack=False, seq=seq), "w0",
-               "ps")
-    requests = [bench.holes["ps"].frame(kind=DATA, ack=True, seq=seq)
-                for _ in bench.ranks]
-    expect([frame.elements for frame in requests], WORKERS * [0])
-    bench.inject_flips(requests[-1], "ps", "w1")
-    for rank, frame in enumerate(requests):
-        bench.send(frame, "ps", f"w{rank}")
-    values = [bench.holes[f"w{rank}"].frame(kind=DATA, ack=False, values=True)
-              for rank in range(WORKERS)]
-    bench.send(values[0], "w0", "ps")
-    wait_for(lambda: ps_state().get("waiting") == [1], "values")
-    bench.inject_flips(values[1], "w1", "ps")
-    bench.send(values[1], "w1", "ps")
+    bench.send(bench.holes["w0"].frame(kind=DATA, ack=False, values=True),
+               "w0", "ps")
+    request = bench.holes["ps"].frame(kind=DATA, ack=True, seq=seq)
+    expect((receiver(request), request.elements), (2, 0))
+    bench.inject_flips(request, "ps", "w1")
+    bench.send(request, "ps", "w1")
+    values = bench.holes["w1"].frame(kind=DATA, ack=False, values=True)
+    bench.inject_flips(values, "w1", "ps")
+    bench.send(values, "w1", "ps")
     answers = [bench.holes["ps"].frame(kind=DATA, ack=True, values=True)
                for _ in bench.ranks]
     bench.inject_flips(answers[-1], "ps", "w1")
     for rank, frame in enumerate(answers):
         bench.send(frame, "ps", f"w{rank}")
     for rank in bench.ranks:
-        expect(struct.pack("=2i", *rank.pull(2)),
-               struct.pack("=2f", 2 * HUGE, 1.0))
+        expect(struct.pack("=2i", *rank.pull(2)), struct.pack("=2f", HUGE, 1.0))
         rank.sock.setsockopt(SOL_ATP, ATP_DTYPE, INT32)
 
 
