@@ -276,8 +276,8 @@ def check_speaks_json():
     expect({f["state"] for f in found} <= {"ok", "note", "BAD"}, True)
     plain = atp("switch", "switch", "check", "dev", "w0")[1].splitlines()
     expect([f"{f['state']:4} {f['dev'] + ': ' if 'dev' in f else ''}{f['what']}"
-            f"{': ' + f['hint'] if 'hint' in f else ''}" for f in found],
-           plain)
+            f"{''.join(': ' + f[k] for k in ('found', 'hint') if k in f)}"
+            for f in found], plain)
 
 
 if __name__ == "__main__":
