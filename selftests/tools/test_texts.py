@@ -55,7 +55,6 @@ RULES = {
     r"ethtool -K eth0 gro off":
         Rule("switch", after="ethtool -k eth0 | grep -q "
              "'generic-receive-offload: off'"),
-    r"ethtool -k eth0": Rule(ALL, "", r"^generic-receive-offload: o"),
     r"ethtool -K eth0 rxvlan off":
         Rule("switch", after="ethtool -k eth0 | grep -q "
              "'rx-vlan-offload: off'"),
