@@ -287,9 +287,9 @@ def test_upgrade_keeps_sums():
     new = [program('p%d' % i) for i in range(1, 6)]
     want(len(set(old)) == len(set(new)) == 1, 'one program at all ports')
     want(new[0] != old[0], 'the program is the old one')
-    # six ports, and the group of one job with four workers
+    # six ports, twice each, and the group of one job with four workers
     hosts_out, out = egress()
-    equal((old_out[0], hosts_out), (10, 10), 'entries of devmaps')
+    equal((old_out[0], hosts_out), (16, 16), 'entries of devmaps')
     equal(len(out), 1, 'programs in devmaps')
     want(not out & old_out[1], 'the program in devmaps is the old one')
     equal(json.loads(sh('bpftool -j prog show id %d' % out.pop()).stdout)

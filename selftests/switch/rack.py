@@ -26,6 +26,8 @@ PORT = 4797
 OVERFLOW, RESEND, COLLISION, ECN, ACK, RAW, LAST, SWITCHED, MCAST = (
     1, 2, 4, 8, 0x20, 0x40, 0x80, 0x100, 0x200)
 IP_TRANSPARENT = 19
+# Seconds after which a packet that is waited for is lost, however busy we are
+LOST = 60
 
 
 def sh(command, check=True):
@@ -143,7 +145,7 @@ def udp(host, address, port=PORT, transparent=False):
     else:
         sock.setsockopt(socket.IPPROTO_IPV6, 67, 2)     # IPV6_TCLASS
     sock.bind((address, port))
-    sock.settimeout(5)
+    sock.settimeout(LOST)
     return sock
 
 
@@ -186,4 +188,4 @@ def silent(sock, seconds=0.2):
     except socket.timeout:
         return True
     finally:
-        sock.settimeout(5)
+        sock.settimeout(LOST)

@@ -4,6 +4,7 @@
 import contextlib
 import itertools
 import os
+import socket
 import sys
 import threading
 import traceback
@@ -114,7 +115,10 @@ def stream(socks, lanes=62, window=16):
     ranks = dict.fromkeys(seqs, 0)
     sums = {seq: [0] * lanes for seq in seqs}
     while set(ranks.values()) != {15}:
-        got = receive(socks[4])
+        try:
+            got = receive(socks[4])
+        except socket.timeout as err:
+            raise AssertionError('ranks by fragment: %s' % ranks) from err
         want(not ranks[got.seq] & got.bitmap, 'a fragment came twice')
         ranks[got.seq] |= got.bitmap
         sums[got.seq] = [a + b for a, b in zip(sums[got.seq], got.lanes)]

@@ -434,6 +434,14 @@ static __always_inline int sw_no_way(struct sw_counters *c)
 	return XDP_ABORTED;
 }
 
+/* Out by a port: one of its two entries is always there */
+static __always_inline bool sw_leave_by(__u32 port)
+{
+	return bpf_redirect_map(&ports, port, XDP_DROP) == XDP_REDIRECT ||
+	       bpf_redirect_map(&ports, port | SW_SPARE, XDP_DROP) ==
+	       XDP_REDIRECT;
+}
+
 static __always_inline int sw_unicast(struct xdp_md *ctx, struct sw_pkt *p,
 				      struct sw_counters *c,
 				      const struct sw_host *to, bool routed)
@@ -444,7 +452,7 @@ static __always_inline int sw_unicast(struct xdp_md *ctx, struct sw_pkt *p,
 		return sw_no_way(c);
 	if (routed)
 		sw_route(data, end, to);
-	if (bpf_redirect_map(&ports, to->ifindex, XDP_DROP) != XDP_REDIRECT)
+	if (!sw_leave_by(to->ifindex))
 		return sw_no_way(c);
 	return XDP_REDIRECT;
 }

@@ -5,10 +5,12 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include <linux/ethtool.h>
 #include <linux/if_link.h>
+#include <linux/membarrier.h>
 #include <linux/sockios.h>
 #include "rtnl.h"
 
@@ -95,17 +97,26 @@ static int write_port(const struct sw_switch *sw, uint32_t ifindex,
 	return 0;
 }
 
-/* Make redirects to the port possible */
+/*
+ * Make redirects to the port possible.  While an entry is replaced programs find
+ * the other one, and none still looks for that when its turn comes: there is a
+ * grace period of the kernel's between them.
+ */
 static int write_devmap(const struct sw_switch *sw, uint32_t ifindex)
 {
 	struct bpf_devmap_val val = { .ifindex = ifindex };
+	uint32_t spare = ifindex | SW_SPARE;
+	int map = sw->map[SW_MAP_PORTS];
 	int err;
 
 	val.bpf_prog.fd = sw_program(sw, "atp_egress");
 	if (val.bpf_prog.fd < 0)
 		return -1;
-	err = bpf_map_update_elem(sw->map[SW_MAP_PORTS], &ifindex, &val,
-				  BPF_ANY);
+	err = bpf_map_update_elem(map, &ifindex, &val, BPF_ANY);
+	if (!err) {
+		syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+		err = bpf_map_update_elem(map, &spare, &val, BPF_ANY);
+	}
 	close(val.bpf_prog.fd);
 	if (err)
 		return sw_fail("cannot redirect to port %u: %s", ifindex,
@@ -217,6 +228,7 @@ int sw_port_attach(struct sw_switch *sw, uint32_t ifindex)
  */
 int sw_port_detach(struct sw_switch *sw, uint32_t ifindex)
 {
+	uint32_t spare = ifindex | SW_SPARE;
 	char path[512];
 	int fd, err = 0;
 
@@ -232,6 +244,7 @@ int sw_port_detach(struct sw_switch *sw, uint32_t ifindex)
 		unlink(path);
 	}
 	bpf_map_delete_elem(sw->map[SW_MAP_PORTS], &ifindex);
+	bpf_map_delete_elem(sw->map[SW_MAP_PORTS], &spare);
 	bpf_map_delete_elem(sw->map[SW_MAP_PORT_INFO], &ifindex);
 	return err;
 }

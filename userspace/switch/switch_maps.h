@@ -62,10 +62,13 @@ struct {
 	__type(value, struct sw_port);
 } port_info SEC(".maps");
 
-/* ifindex to the port, for packets to one host */
+/*
+ * ifindex to the port, for packets to one host.  The kernel takes the old entry
+ * out before it puts a new one in: a second one is there meanwhile.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
-	__uint(max_entries, SW_PORTS);
+	__uint(max_entries, 2 * SW_PORTS);
 	__type(key, __u32);
 	__type(value, struct bpf_devmap_val);
 } ports SEC(".maps");

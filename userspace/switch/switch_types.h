@@ -10,11 +10,16 @@
 #include <linux/types.h>
 #include <linux/atp_packet.h>
 
-#define SW_LAYOUT		4
+#define SW_LAYOUT		5
 
 /* Job slots of a switch.  Slot zero counts what belongs to no job. */
 #define SW_SLOTS		256
 #define SW_PORTS		256
+
+/* Of the two keys that a port has in the map of ports, its interface's index is
+ * one; the other has this bit, too.
+ */
+#define SW_SPARE		0x80000000U
 
 /* Lanes are moved in blocks of so many 64-bit words (two lanes each) */
 #define SW_BLOCK		8
