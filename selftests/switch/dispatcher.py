@@ -9,7 +9,7 @@ import json
 import os
 import sys
 
-from rack import TOOL, receive, sh, shown, switch, within
+from rack import TOOL, another_layout, receive, sh, shown, switch, within
 from traffic import (ADD, JOB, PS, WORKERS, equal, hosts, loses_nothing,
                      numbers, push, round_trip, run, want)
 
@@ -65,6 +65,14 @@ def test_it_stays_when_we_go():
     equal(sorted(receive(socks[4]).bitmap for _ in range(2)), [2, 4],
           'bitmaps')
     want(seen_by_other() > before, 'it does not see packets any more')
+
+
+def test_another_version_goes_too():
+    switch('attach dispatcher dev p1 dev p2')
+    another_layout()
+    switch('detach')
+    status = within('s', 'xdp-loader status').stdout
+    want('atp_ingress' not in status and 'pass' in status, status)
     within('s', 'xdp-loader unload p2 --all')
 
 

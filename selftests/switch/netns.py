@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The switch with real packets: namespaces, veth, native mode."""
 
-import contextlib
 import itertools
 import json
 import os
@@ -13,13 +12,13 @@ import threading
 import time
 
 from rack import (ACK, COLLISION, ECN, MCAST, PORT, RAW, RESEND, SWITCHED,
-                  TOOL, counters, ns, packet, receive, sh, shown,
-                  silent, split_port, switch, udp, within)
+                  TOOL, another_layout, counters, dump, ns, packet, pinned,
+                  receive, sh, shown, silent, split_port, switch, udp,
+                  within)
 from traffic import (ADD, JOB, PS, WORKERS, answer, equal, hosts,
                      loses_nothing, numbers, push, round_trip, run, sockets,
                      total, values, want)
 
-SO_NETNS_COOKIE = 71
 
 
 def test_check():
@@ -251,21 +250,6 @@ def program(dev):
     return link['xdp']['prog']['id']
 
 
-def pinned(name):
-    """Where the switch has pinned what has that name"""
-    with contextlib.closing(udp('s', '0.0.0.0', 0)) as sock:
-        cookie = struct.unpack('=Q', sock.getsockopt(socket.SOL_SOCKET,
-                                                     SO_NETNS_COOKIE, 8))[0]
-    return '/sys/fs/bpf/atp/netns-%d/%s' % (cookie, name)
-
-
-def dump(what):
-    """The values of a map"""
-    entries = json.loads(sh('bpftool -j map dump ' + what).stdout)
-    return [bytes(int(byte, 16) for byte in entry['value'])
-            for entry in entries]
-
-
 def egress():
     """How many ports and hosts of groups there are to send to, and the number of
     each program that runs there"""
@@ -438,10 +422,7 @@ def test_another_layout_is_refused():
     switch('attach %s aggregators 64' % ports)
     switch(ADD % (JOB, PS))
     old = program('p1')
-    settings = 'pinned ' + pinned('settings')
-    value = dump(settings)[0]
-    sh('bpftool map update %s key 0 0 0 0 value 255 %s' %
-       (settings, ' '.join(str(byte) for byte in value[1:])))
+    another_layout()
     done = switch('attach dev p1', check=False)
     want(done.returncode and 'of another version' in done.stdout and
          'atp switch detach, then attach again' in done.stdout, done.stdout)

@@ -10,6 +10,7 @@
 A second host can be put behind a port with a plain bridge of its own.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -26,6 +27,7 @@ PORT = 4797
 OVERFLOW, RESEND, COLLISION, ECN, ACK, RAW, LAST, SWITCHED, MCAST = (
     1, 2, 4, 8, 0x20, 0x40, 0x80, 0x100, 0x200)
 IP_TRANSPARENT = 19
+SO_NETNS_COOKIE = 71
 # Seconds after which a packet that is waited for is lost, however busy we are
 LOST = 60
 
@@ -61,6 +63,28 @@ def counters(job):
         if one['job'] == job:
             return one['counters']
     raise KeyError(job)
+
+
+def pinned(name):
+    """Where the switch has pinned what has that name"""
+    with contextlib.closing(udp('s', '0.0.0.0', 0)) as sock:
+        cookie = struct.unpack('=Q', sock.getsockopt(socket.SOL_SOCKET,
+                                                     SO_NETNS_COOKIE, 8))[0]
+    return '/sys/fs/bpf/atp/netns-%d/%s' % (cookie, name)
+
+
+def dump(what):
+    """The values of a map"""
+    entries = json.loads(sh('bpftool -j map dump ' + what).stdout)
+    return [bytes(int(byte, 16) for byte in entry['value'])
+            for entry in entries]
+
+
+def another_layout():
+    """The switch seems to be of a version with other maps"""
+    settings = 'pinned ' + pinned('settings')
+    sh('bpftool map update %s key 0 0 0 0 value 255 %s' %
+       (settings, ' '.join(str(byte) for byte in dump(settings)[0][1:])))
 
 
 def host_up(host, device, addresses):

@@ -59,7 +59,7 @@ static enum xdp_attach_mode mode(const struct sw_switch *sw)
 }
 
 /* The first program of ours at the interface that is not @keep; it lives as
- * long as *@all.  NULL: there is none.
+ * long as *@all.  NULL: there is none, or it has the interface for itself.
  */
 static struct xdp_program *find(uint32_t ifindex, uint32_t keep,
 				struct xdp_multiprog **all)
@@ -80,17 +80,19 @@ static struct xdp_program *find(uint32_t ifindex, uint32_t keep,
 }
 
 /* Each that goes leaves another dispatcher behind */
-static int take_off(const struct sw_switch *sw, uint32_t ifindex,
-		    uint32_t keep)
+static int take_off(uint32_t ifindex, uint32_t keep)
 {
 	struct xdp_multiprog *all;
+	enum xdp_attach_mode mode;
 	struct xdp_program *prog;
 	int err = 0;
 
 	while (!err) {
 		prog = find(ifindex, keep, &all);
-		if (prog)
-			err = xdp_program__detach(prog, ifindex, mode(sw), 0);
+		if (prog) {
+			mode = xdp_multiprog__attach_mode(all);
+			err = xdp_program__detach(prog, ifindex, mode, 0);
+		}
 		xdp_multiprog__close(all);
 		if (!prog)
 			return 0;
@@ -130,20 +132,20 @@ int sw_dispatcher_attach(const struct sw_switch *sw,
 		sw_fail("cannot attach to %s by libxdp's dispatcher: %s (%s)",
 			link->name, strerror(-err), log_tail);
 	else
-		err = take_off(sw, link->ifindex, xdp_program__id(prog));
+		err = take_off(link->ifindex, xdp_program__id(prog));
 	xdp_program__close(prog);
 	return err ? -1 : 0;
 }
 
 /**
  * sw_dispatcher_detach() - leave the interface to the other programs
- * @sw: the switch
+ * @sw: the switch; no more is known of it than its directory, perhaps
  * @ifindex: the interface, which may be gone
  */
 int sw_dispatcher_detach(const struct sw_switch *sw, uint32_t ifindex)
 {
 	prepare(sw);
-	return take_off(sw, ifindex, 0);
+	return take_off(ifindex, 0);
 }
 
 /* Is what is attached there a dispatcher, so that we can attach beside? */

@@ -98,9 +98,9 @@ static int write_port(const struct sw_switch *sw, uint32_t ifindex,
 }
 
 /*
- * Make redirects to the port possible.  While an entry is replaced programs find
- * the other one, and none still looks for that when its turn comes: there is a
- * grace period of the kernel's between them.
+ * Make redirects to the port possible.  While an entry is replaced programs
+ * find the other one, and none still looks for that when its turn comes: there
+ * is a grace period of the kernel's between them.
  */
 static int write_devmap(const struct sw_switch *sw, uint32_t ifindex)
 {
@@ -299,6 +299,41 @@ int sw_port_upgrade(struct sw_switch *sw)
 int sw_port_detach_all(struct sw_switch *sw)
 {
 	return for_all(sw, sw_port_detach);
+}
+
+/**
+ * sw_port_abandon() - leave all interfaces of a switch of another version
+ * @dir: its directory, which then can be removed
+ *
+ * Its settings mean nothing to us, but its ports are known by their interfaces
+ * in every version.  What the directory itself holds is not touched.
+ */
+int sw_port_abandon(const char *dir)
+{
+	struct bpf_map_info info = {};
+	uint32_t ifindex, len = sizeof(info);
+	struct sw_switch sw = {};
+	char path[512];
+	int map, end, err = 0;
+
+	snprintf(sw.dir, sizeof(sw.dir), "%s", dir);
+	snprintf(path, sizeof(path), "%s/%s", dir,
+		 sw_map_names[SW_MAP_PORT_INFO]);
+	map = bpf_obj_get(path);
+	if (map < 0)
+		return 0;
+	if (bpf_obj_get_info_by_fd(map, &info, &len) ||
+	    info.key_size != sizeof(ifindex))
+		goto out;
+	end = bpf_map_get_next_key(map, NULL, &ifindex);
+	while (!end) {
+		if (sw_dispatcher_detach(&sw, ifindex))
+			err = -1;
+		end = bpf_map_get_next_key(map, &ifindex, &ifindex);
+	}
+out:
+	close(map);
+	return err;
 }
 
 static int refresh(struct sw_switch *sw, uint32_t ifindex)

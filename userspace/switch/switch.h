@@ -124,6 +124,7 @@ int sw_port_next(const struct sw_switch *sw, uint32_t *ifindex);
 int sw_port_refresh(struct sw_switch *sw);
 int sw_port_upgrade(struct sw_switch *sw);
 int sw_port_detach_all(struct sw_switch *sw);
+int sw_port_abandon(const char *dir);
 
 /* dispatcher.c */
 struct sw_link;
