@@ -31,15 +31,21 @@
 enum action {
 	EMPTY,			/* the harness alone */
 	REFUSED,
+	RAW,
 	COLLISION,
+	QUOTA,
 	DUPLICATE,
 	ALLOCATE,
+	EVICT,
 	AGGREGATE,
 	SATURATE,
 	COMPLETE,
+	RESENT,
 	FLUSH,
+	UNICAST,
 	PARAMETER,
 	COPY,
+	LEAVE,
 	PROGRAMS,
 	PACKED = PROGRAMS,	/* and the loops in C */
 	VECTOR,
@@ -59,15 +65,21 @@ static const struct kind {
 } kinds[ACTIONS] = {
 	[EMPTY]		= { "empty",	  0, XDP_PASS },
 	[REFUSED]	= { "refused",	  1, XDP_ABORTED },
+	[RAW]		= { "raw",	  0, XDP_REDIRECT },
 	[COLLISION]	= { "collision",  1, XDP_REDIRECT },
+	[QUOTA]		= { "quota",	  0, XDP_REDIRECT },
 	[DUPLICATE]	= { "duplicate",  1, XDP_DROP },
 	[ALLOCATE]	= { "allocate",	  0, XDP_DROP },
+	[EVICT]		= { "evict",	  1, XDP_DROP },
 	[AGGREGATE]	= { "aggregate",  1, XDP_DROP },
 	[SATURATE]	= { "saturate",	  2, XDP_DROP },
 	[COMPLETE]	= { "complete",	  3, XDP_REDIRECT },
+	[RESENT]	= { "resent",	  1, XDP_REDIRECT },
 	[FLUSH]		= { "flush",	  1, XDP_REDIRECT },
+	[UNICAST]	= { "unicast",	  3, XDP_REDIRECT },
 	[PARAMETER]	= { "parameter",  3, XDP_REDIRECT },
 	[COPY]		= { "copy",	  0, XDP_PASS },
+	[LEAVE]		= { "leave",	  0, XDP_PASS },
 	[PACKED]	= { "C, packed",  0, 0 },
 	[VECTOR]	= { "C, vector",  0, 0 },
 };
@@ -159,6 +171,12 @@ static void load(void)
 	}
 }
 
+/* Is the sum the packet's payload in the end? */
+static bool sends_sum(enum action action)
+{
+	return action == COMPLETE || action == RESENT || action == FLUSH;
+}
+
 /*
  * The packet of a rank.  The values are small enough for REPEAT additions.
  * What gets the sum as its payload must fit the checksum that is put back into
@@ -172,8 +190,7 @@ static uint32_t make(enum action action, uint32_t rank, int bytes)
 	c_gradient(&p, &job, rank, 0);
 	p.elements = bytes / 4;
 	for (i = 0; i < p.elements; i++)
-		p.lane[i] = action == COMPLETE || action == FLUSH ? 0 :
-			    i * (i & 1 ? -1 : 1);
+		p.lane[i] = sends_sum(action) ? 0 : i * (i & 1 ? -1 : 1);
 	if (action == SATURATE)
 		p.lane[1] = INT32_MAX;
 	return f_make(&p, frame);
@@ -191,22 +208,25 @@ static uint32_t make_last(enum action action, int bytes)
 	}
 	if (!f_read(&p, frame, len))
 		die("cannot read a packet");
-	if (action == COLLISION)
+	if (action == COLLISION || action == EVICT)
 		p.seq = 1;
+	if (action == RAW)
+		p.flags |= ATP_F_RAW;
 	if (action == DUPLICATE)
 		p.bitmap = 2;
-	if (action == FLUSH)
+	if (action == RESENT || action == FLUSH)
 		p.flags |= ATP_F_RESEND;
 	if (action == DUPLICATE || action == FLUSH) {
 		p.bitmap = 2;
 		t_addr(false, job.id, 1, p.src);
 	}
-	if (action == PARAMETER || action == COPY) {
+	if (action == UNICAST || action == PARAMETER || action == COPY) {
 		uint16_t elements = p.elements;
 
 		c_parameter(&p, &job, 0, 0);
 		p.elements = elements;
-		p.flags |= ATP_F_MCAST;
+		if (action != UNICAST)
+			p.flags |= ATP_F_MCAST;
 	}
 	p.index = 0;
 	return f_make(&p, frame);
@@ -226,6 +246,11 @@ static uint32_t prepare(enum action action, int bytes)
 		if (t_run(0, frame, len) != XDP_DROP)
 			die("a packet before was not added");
 	}
+	/* an age that no boot has reached, and an aggregator somewhere else */
+	if (action == EVICT)
+		a->stamp = 0;
+	if (action == QUOTA)
+		sw_state_get(&t_switch, AGAIN_SLOT)->occupied = job.quota;
 	len = make_last(action, bytes);
 	memcpy(again.head, frame, sizeof(again.head));
 	memcpy(again.agg, a, sizeof(again.agg));
@@ -240,7 +265,7 @@ static int again_of(enum action action)
 {
 	if (action == EMPTY)
 		return AGAIN_NOTHING;
-	return action == COPY ? AGAIN_COPY : AGAIN_SWITCH;
+	return action == COPY || action == LEAVE ? AGAIN_COPY : AGAIN_SWITCH;
 }
 
 static double run_program(enum action action, int bytes)

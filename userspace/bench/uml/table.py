@@ -24,7 +24,8 @@ def switch_seconds(switch, workers, payload):
     ns = {r["action"]: r["ns_per_fragment"] for r in switch
           if r["bytes"] == payload}
     fragment = (ns["allocate"] + (workers - 2) * ns["aggregate"] +
-                ns["complete"] + ns["parameter"] + (workers + 1) * ns["copy"])
+                ns["complete"] + ns["leave"] + ns["parameter"] +
+                workers * ns["copy"])
     return fragment / payload
 
 
