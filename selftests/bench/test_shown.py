@@ -122,7 +122,8 @@ def main():
         table(rows_file)
         # make bench has rows of other kinds, and of one number of workers
         others = [{"bed": "switch", "system": "add", "bytes": 1400}]
-        native = [row("uml", 4, BYTES[-1], system) for system in SYSTEMS]
+        native = [row("uml", 4, size, system)
+                  for size, system in itertools.product(BYTES, SYSTEMS)]
         result(draw(others, picture) == 0, "no picture of nothing")
         height = draw(rows + others, picture)
         result(height > 0, "the picture is drawn")

@@ -24,19 +24,27 @@ def unique(rows, key):
     return list(dict.fromkeys(row[key] for row in rows))
 
 
-def bars(axes, rows, value, spread, group="bytes", label=size):
+def what(row):
+    """What a group of bars is of"""
+    if "payload" in row:
+        return f"{size(row['bytes'])}\nby {row['payload']} B"
+    return size(row["bytes"])
+
+
+def bars(axes, rows, value, spread):
     """A group per size, in it a bar per system."""
-    systems, sizes = unique(rows, "system"), unique(rows, group)
+    systems = unique(rows, "system")
+    sizes = list(dict.fromkeys(map(what, rows)))
     width = 0.8 / len(systems)
     for n, system in enumerate(systems):
         own = [r for r in rows if r["system"] == system]
-        at = [sizes.index(r[group]) + (n - (len(systems) - 1) / 2) * width
+        at = [sizes.index(what(r)) + (n - (len(systems) - 1) / 2) * width
               for r in own]
         heights = [value(r) for r in own]
         errors = [[h - spread(r)[0] for h, r in zip(heights, own)],
                   [spread(r)[1] - h for h, r in zip(heights, own)]]
         axes.bar(at, heights, width, yerr=errors, capsize=2, label=system)
-    axes.set_xticks(range(len(sizes)), [label(n) for n in sizes])
+    axes.set_xticks(range(len(sizes)), sizes)
 
 
 def limited(axes, rows):
@@ -74,8 +82,7 @@ def cpu(axes, rows):
 
 def native(axes, rows):
     bars(axes, rows, lambda r: r["median_hosts_s_per_GB"],
-         lambda r: (r["min_hosts_s_per_GB"], r["max_hosts_s_per_GB"]),
-         "payload", lambda n: f"fragments of {n} B")
+         lambda r: (r["min_hosts_s_per_GB"], r["max_hosts_s_per_GB"]))
     axes.set_ylabel("CPU s per GB")
     axes.set_title(f"{rows[0]['workers']} workers and PS, User-mode "
                    "Linux")

@@ -3,12 +3,13 @@
 """What all-reduce costs the hosts of a rack, by ATP and by others; run in
 User-mode Linux (run.py).
 
-usage: bench.py PROGRAMS FILE WORKERS,... BYTES NUMBER ROUNDS
+usage: bench.py PROGRAMS FILE WORKERS,... BYTES,... MIB ROUNDS
 
 PROGRAMS is the folder of the members, FILE gets rows as JSON.  A measurement is
-of NUMBER tensors of so many BYTES, one after the other.  Systems take turns in
-every round.
+of as many tensors of so many BYTES as there are in MIB, one after the other, or
+of one.  Systems take turns in every round.
 """
+import itertools
 import json
 import os
 import pathlib
@@ -78,17 +79,18 @@ class Clock:
 
 
 class Bench:
-    def __init__(self, programs, workers, size, number, rounds):
+    def __init__(self, programs, workers, sizes, total, rounds):
         self.programs, self.workers = programs, workers
-        self.size, self.number, self.rounds = size, number, rounds
+        self.sizes, self.total, self.rounds = sizes, total, rounds
         self.clock = Clock()
         self.samples = {}
         self.seed = 0
 
-    def measure(self, rack_links, system):
+    def measure(self, rack_links, size, system):
         self.seed += 1
-        done = self.number * self.size
-        system.ask(f"fill {self.size} {self.number} {self.seed}", "ready")
+        number = max(1, self.total // size)
+        done = number * size
+        system.ask(f"fill {size} {number} {self.seed}", "ready")
         rack_links.quiet()
         others = cards.seconds(rack_links.hosts)
         before = self.clock.read()
@@ -109,16 +111,16 @@ class Bench:
             "cards": card * share,
         }
 
-    def turn(self, rack_links, payload, system):
+    def turn(self, rack_links, payload, size, system):
         rack("switch_on" if system.switch else "switch_off")
         for host in rack_links.hosts:
             links.features(host, "eth0", *(
                 word for name in OFFLOADS for word in
                 (name, "off" if isinstance(system, GlooRingPlain) else "on")))
-        sample = self.measure(rack_links, system)
-        key = system.workers, payload, system.name
+        sample = self.measure(rack_links, size, system)
+        key = system.workers, size, payload, system.name
         self.samples.setdefault(key, []).append(sample)
-        print(f"uml: {system.workers} workers, payload {payload}, "
+        print(f"uml: {system.workers} workers, {size} bytes, payload {payload}, "
               f"{system.name}: {sample['Bps'] / 1e6:.1f} MB/s, "
               f"{sample['cpu']:.2f} CPU s per GB, {sample['own']:.2f} of its "
               f"own: hosts {sample['hosts']:.2f}, switch {sample['switch']:.2f}, "
@@ -134,8 +136,8 @@ class Bench:
             for system in running:
                 system.start()
             for _ in range(self.rounds):
-                for system in running:
-                    self.turn(rack_links, payload, system)
+                for size, system in itertools.product(self.sizes, running):
+                    self.turn(rack_links, payload, size, system)
             for system in running:
                 system.stop()
             rack("down")
@@ -145,15 +147,15 @@ class Bench:
             for payload in MTUS:
                 self.rounds_of(workers, payload)
 
-    def row(self, workers, payload, name):
-        samples = self.samples[workers, payload, name]
+    def row(self, workers, size, payload, name):
+        samples = self.samples[workers, size, payload, name]
 
         def all_of(value):
             return [s[value] for s in samples]
 
         row = {
             "bed": "uml", "system": name, "workers": workers,
-            "bytes": self.size, "payload": payload, "limit_Bps": None,
+            "bytes": size, "payload": payload, "limit_Bps": None,
             "rounds": len(samples), "switched": name == AtpSwitch.name,
         }
         for value, column in COLUMNS.items():
@@ -165,15 +167,18 @@ class Bench:
         return row
 
     def rows(self):
-        return [self.row(*key) for key in self.samples]
+        # sizes of a kind one below the other
+        return [self.row(*key) for key in
+                sorted(self.samples, key=lambda key: key[:3])]
 
 
 def main():
     if len(sys.argv) != 7:
         sys.exit(__doc__)
-    programs, output, workers, size, number, rounds = sys.argv[1:]
-    bench = Bench(programs, list(map(int, workers.split(","))), int(size),
-                  int(number), int(rounds))
+    programs, output, workers, sizes, mib, rounds = sys.argv[1:]
+    bench = Bench(programs, list(map(int, workers.split(","))),
+                  list(map(int, sizes.split(","))), int(mib) << 20,
+                  int(rounds))
     bench.run()
     with open(output, "w", encoding="ascii") as f:
         json.dump(bench.rows(), f, indent=1)

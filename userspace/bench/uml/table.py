@@ -42,6 +42,10 @@ def cells(row, switch):
             f"{row['max_hosts_s_per_GB']:.2f})", f"{total:.2f}")
 
 
+def size_text(size):
+    return f"{size >> 20} MiB" if size >> 20 else f"{size >> 10} KiB"
+
+
 def show(*words):
     print("  {:20}{:>8} {:18}{:>7}{:>7}{:>7} {:18}{:>7}".format(*words))
 
@@ -56,7 +60,7 @@ def main():
     print(HEAD)
     last = None
     for row in rows:
-        what = (f"{row['workers']} workers, {row['bytes'] >> 20} MiB, "
+        what = (f"{row['workers']} workers, {size_text(row['bytes'])}, "
                 f"payload {row['payload']}")
         if what != last:
             print(f"\n  {what}")
