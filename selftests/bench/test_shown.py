@@ -120,7 +120,7 @@ def main():
         with open(rows_file, "w", encoding="ascii") as f:
             json.dump(rows, f)
         table(rows_file)
-        # make bench has rows of other kinds, and of one number of workers
+        # make bench has rows of other kinds
         others = [{"bed": "switch", "system": "add", "bytes": 1400}]
         native = [row("uml", 4, size, system)
                   for size, system in itertools.product(BYTES, SYSTEMS)]

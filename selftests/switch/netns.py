@@ -20,7 +20,6 @@ from traffic import (ADD, JOB, PS, WORKERS, answer, equal, hosts,
                      total, values, want)
 
 
-
 def test_check():
     ports = ' '.join('dev p%d' % i for i in range(1, 6))
     done = switch('check ' + ports)

@@ -225,7 +225,7 @@ static int detach(struct args *a)
 {
 	uint32_t gone[SW_PORTS], ifindex = 0;
 	struct sw_switch sw;
-	int n = 0, i, err;
+	int n = 0, i;
 
 	if (!sw_running()) {
 		sw_open(&sw);
@@ -235,10 +235,10 @@ static int detach(struct args *a)
 		/* of another version: remove it all the same */
 		char dir[256];
 
-		if (peek(a) || sw_pin_dir(dir, sizeof(dir), false))
+		if (peek(a) || sw_pin_dir(dir, sizeof(dir), false) ||
+		    sw_port_abandon(dir))
 			return complain();
-		err = sw_port_abandon(dir);
-		return sw_pin_remove(dir) || err ? complain() : 0;
+		return 0;
 	}
 	while (n < SW_PORTS && eat(a, "dev")) {
 		if (device(a, &gone[n])) {

@@ -146,6 +146,9 @@ static void load(void)
 
 	if (bpf_object__load(obj))
 		die("cannot load " BENCH_OBJECT);
+	/* a port that is never busy marks nothing */
+	if (sw_port_rate(&t_switch, t_ifindex[0], 1000000, 0))
+		die(sw_error());
 	fd_before = bpf_object__find_map_fd_by_name(obj, "before");
 	next = bpf_object__find_map_fd_by_name(obj, "next");
 	to[AGAIN_SWITCH] = t_program;

@@ -434,7 +434,7 @@ static __always_inline int sw_no_way(struct sw_counters *c)
 	return XDP_ABORTED;
 }
 
-/* Out by a port: one of its two entries is always there */
+/* Out by a port; as long as it is one, one of its two entries is there */
 static __always_inline bool sw_leave_by(__u32 port)
 {
 	return bpf_redirect_map(&ports, port, XDP_DROP) == XDP_REDIRECT ||

@@ -83,15 +83,15 @@ static struct xdp_program *find(uint32_t ifindex, uint32_t keep,
 static int take_off(uint32_t ifindex, uint32_t keep)
 {
 	struct xdp_multiprog *all;
-	enum xdp_attach_mode mode;
+	enum xdp_attach_mode as;
 	struct xdp_program *prog;
 	int err = 0;
 
 	while (!err) {
 		prog = find(ifindex, keep, &all);
 		if (prog) {
-			mode = xdp_multiprog__attach_mode(all);
-			err = xdp_program__detach(prog, ifindex, mode, 0);
+			as = xdp_multiprog__attach_mode(all);
+			err = xdp_program__detach(prog, ifindex, as, 0);
 		}
 		xdp_multiprog__close(all);
 		if (!prog)

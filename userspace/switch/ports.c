@@ -5,12 +5,10 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include <linux/ethtool.h>
 #include <linux/if_link.h>
-#include <linux/membarrier.h>
 #include <linux/sockios.h>
 #include "rtnl.h"
 
@@ -98,11 +96,36 @@ static int write_port(const struct sw_switch *sw, uint32_t ifindex,
 }
 
 /*
- * Make redirects to the port possible.  While an entry is replaced programs
- * find the other one, and none still looks for that when its turn comes: there
- * is a grace period of the kernel's between them.
+ * Wait until no program still uses what a map held before.  The kernel does so
+ * for who writes a map of maps, and here one is made for that: membarrier()
+ * refuses where CPUs are kept from ticks (nohz_full).
  */
-static int write_devmap(const struct sw_switch *sw, uint32_t ifindex)
+static int wait_for_programs(void)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts);
+	uint32_t zero = 0;
+	int outer, inner, err = -1;
+
+	inner = bpf_map_create(BPF_MAP_TYPE_ARRAY, "atp_wait_inner",
+			       sizeof(zero), sizeof(zero), 1, NULL);
+	opts.inner_map_fd = inner;
+	outer = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "atp_wait",
+			       sizeof(zero), sizeof(zero), 1, &opts);
+	if (inner >= 0 && outer >= 0)
+		err = bpf_map_update_elem(outer, &zero, &inner, BPF_ANY);
+	if (outer >= 0)
+		close(outer);
+	if (inner >= 0)
+		close(inner);
+	return err;
+}
+
+/*
+ * Make redirects to the port possible, or have them end in the present program.
+ * While an entry is replaced programs find the other one, and none still looks
+ * for that when its turn comes.
+ */
+static int write_devmap(const struct sw_switch *sw, uint32_t ifindex, bool was)
 {
 	struct bpf_devmap_val val = { .ifindex = ifindex };
 	uint32_t spare = ifindex | SW_SPARE;
@@ -113,15 +136,15 @@ static int write_devmap(const struct sw_switch *sw, uint32_t ifindex)
 	if (val.bpf_prog.fd < 0)
 		return -1;
 	err = bpf_map_update_elem(map, &ifindex, &val, BPF_ANY);
-	if (!err) {
-		syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+	if (!err && was)
+		err = wait_for_programs();
+	if (!err)
 		err = bpf_map_update_elem(map, &spare, &val, BPF_ANY);
-	}
-	close(val.bpf_prog.fd);
 	if (err)
-		return sw_fail("cannot redirect to port %u: %s", ifindex,
-			       strerror(errno));
-	return 0;
+		sw_fail("cannot redirect to port %u: %s", ifindex,
+			strerror(errno));
+	close(val.bpf_prog.fd);
+	return err;
 }
 
 static void link_path(const struct sw_switch *sw, uint32_t ifindex,
@@ -215,7 +238,7 @@ int sw_port_attach(struct sw_switch *sw, uint32_t ifindex)
 	err = sw->settings.dispatcher ? sw_dispatcher_attach(sw, &link) :
 					attach_link(sw, &link);
 	if (!err)
-		err = write_devmap(sw, ifindex);
+		err = write_devmap(sw, ifindex, was);
 	if (err && !was)
 		sw_port_detach(sw, ifindex);
 	return err;
@@ -301,38 +324,56 @@ int sw_port_detach_all(struct sw_switch *sw)
 	return for_all(sw, sw_port_detach);
 }
 
-/**
- * sw_port_abandon() - leave all interfaces of a switch of another version
- * @dir: its directory, which then can be removed
- *
- * Its settings mean nothing to us, but its ports are known by their interfaces
- * in every version.  What the directory itself holds is not touched.
- */
-int sw_port_abandon(const char *dir)
+/* All interfaces of a map of ports: only the keys are looked at */
+static int abandon(const char *dir, int map)
 {
 	struct bpf_map_info info = {};
 	uint32_t ifindex, len = sizeof(info);
 	struct sw_switch sw = {};
-	char path[512];
-	int map, end, err = 0;
+	int end, err = 0;
 
+	if (bpf_obj_get_info_by_fd(map, &info, &len))
+		return sw_fail("cannot read the map of ports: %s",
+			       strerror(errno));
+	if (info.key_size != sizeof(ifindex))
+		return sw_fail("the running switch's ports are not known by their interfaces: reboot, or take the programs off with xdp-loader");
 	snprintf(sw.dir, sizeof(sw.dir), "%s", dir);
-	snprintf(path, sizeof(path), "%s/%s", dir,
-		 sw_map_names[SW_MAP_PORT_INFO]);
-	map = bpf_obj_get(path);
-	if (map < 0)
-		return 0;
-	if (bpf_obj_get_info_by_fd(map, &info, &len) ||
-	    info.key_size != sizeof(ifindex))
-		goto out;
 	end = bpf_map_get_next_key(map, NULL, &ifindex);
 	while (!end) {
 		if (sw_dispatcher_detach(&sw, ifindex))
 			err = -1;
 		end = bpf_map_get_next_key(map, &ifindex, &ifindex);
 	}
-out:
-	close(map);
+	return err;
+}
+
+/**
+ * sw_port_abandon() - leave all interfaces of a switch of another version
+ * @dir: its directory, which goes with it
+ *
+ * Its settings mean nothing to us, but its ports are known by their interfaces
+ * in every version.
+ */
+int sw_port_abandon(const char *dir)
+{
+	int lock, map, err = 0;
+	char path[512];
+
+	lock = sw_pin_lock(dir);
+	if (lock < 0)
+		return sw_fail("cannot lock %s: %s", dir, strerror(errno));
+	snprintf(path, sizeof(path), "%s/%s", dir,
+		 sw_map_names[SW_MAP_PORT_INFO]);
+	map = bpf_obj_get(path);
+	if (map >= 0) {
+		err = abandon(dir, map);
+		close(map);
+	} else if (errno != ENOENT) {
+		err = sw_fail("cannot open %s: %s", path, strerror(errno));
+	}
+	if (!err && sw_pin_remove(dir))
+		err = sw_fail("cannot remove %s: %s", dir, strerror(errno));
+	close(lock);
 	return err;
 }
 

@@ -6,8 +6,8 @@ User-mode Linux (run.py).
 usage: bench.py PROGRAMS FILE WORKERS,... BYTES,... MIB ROUNDS
 
 PROGRAMS is the folder of the members, FILE gets rows as JSON.  A measurement is
-of as many tensors of so many BYTES as there are in MIB, one after the other, or
-of one.  Systems take turns in every round.
+of as many tensors of so many BYTES as there are in MIB, one after the other, but
+of no more than 96.  Systems take turns in every round.
 """
 import itertools
 import json
@@ -29,6 +29,7 @@ import systems  # noqa: E402
 from systems import rack  # noqa: E402
 
 LEAD = 0.1          # seconds for all members to hear of the start
+MOST = 96           # tensors: for each, ranks that poll take a second here
 MTUS = {1400: 1500, 3072: 3200}
 OFFLOADS = ("tx", "sg", "tso", "gso")
 # of samples, of rows: throughput; CPU time of all, of kernel and programs
@@ -88,7 +89,7 @@ class Bench:
 
     def measure(self, rack_links, size, system):
         self.seed += 1
-        number = max(1, self.total // size)
+        number = max(1, min(MOST, self.total // size))
         done = number * size
         system.ask(f"fill {size} {number} {self.seed}", "ready")
         rack_links.quiet()
@@ -120,8 +121,8 @@ class Bench:
         sample = self.measure(rack_links, size, system)
         key = system.workers, size, payload, system.name
         self.samples.setdefault(key, []).append(sample)
-        print(f"uml: {system.workers} workers, {size} bytes, payload {payload}, "
-              f"{system.name}: {sample['Bps'] / 1e6:.1f} MB/s, "
+        print(f"uml: {system.workers} workers, {size} bytes, "
+              f"payload {payload}, {system.name}: {sample['Bps'] / 1e6:.1f} MB/s, "
               f"{sample['cpu']:.2f} CPU s per GB, {sample['own']:.2f} of its "
               f"own: hosts {sample['hosts']:.2f}, switch {sample['switch']:.2f}, "
               f"cards {sample['cards']:.2f}", flush=True)
@@ -167,7 +168,7 @@ class Bench:
         return row
 
     def rows(self):
-        # sizes of a kind one below the other
+        # a heading for each number of workers, size and payload
         return [self.row(*key) for key in
                 sorted(self.samples, key=lambda key: key[:3])]
 
