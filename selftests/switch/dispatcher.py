@@ -73,7 +73,43 @@ def test_another_version_goes_too():
     switch('detach')
     status = within('s', 'xdp-loader status').stdout
     want('atp_ingress' not in status and 'pass' in status, status)
+    want(switch('show', check=False).returncode, 'still there')
     within('s', 'xdp-loader unload p2 --all')
+
+
+def test_generic_mode_too():
+    for end in (another_layout, lambda: None):
+        switch('attach dispatcher generic dev p3')
+        end()
+        switch('detach')
+        want('xdp' not in within('s', 'ip link show p3').stdout, 'attached')
+
+
+def stuck(words):
+    """The port stays one, and is named"""
+    done = switch(words, check=False)
+    equal(done.returncode, 2, words)
+    want('p3: libxdp' in done.stdout and 'ip link set p3 xdp off' in
+         done.stdout, done.stdout)
+    want('xdp' in within('s', 'ip link show p3').stdout, 'detached')
+
+
+def test_what_cannot_go_is_said():
+    """libxdp takes no program off a dispatcher whose pins are gone"""
+    switch('attach dispatcher dev p3 dev p4')
+    port = json.loads(within('s', 'ip -j link show p3').stdout)[0]
+    sh('rm -r /sys/fs/bpf/xdp/dispatch-%d-*' % port['ifindex'])
+    stuck('detach dev p3')
+    equal(sorted(port['dev'] for port in shown()['ports']), ['p3', 'p4'],
+          'ports')
+    stuck('detach')
+    equal([port['dev'] for port in shown()['ports']], ['p3'], 'ports')
+    want('xdp' not in within('s', 'ip link show p4').stdout, 'p4')
+    another_layout()
+    stuck('detach')
+    within('s', 'ip link set p3 xdp off')
+    switch('detach')
+    want(switch('show', check=False).returncode, 'still there')
 
 
 def main():

@@ -225,7 +225,7 @@ static int detach(struct args *a)
 {
 	uint32_t gone[SW_PORTS], ifindex = 0;
 	struct sw_switch sw;
-	int n = 0, i;
+	int n = 0, i, err = 0;
 
 	if (!sw_running()) {
 		sw_open(&sw);
@@ -245,14 +245,16 @@ static int detach(struct args *a)
 			sw_close(&sw);
 			return 1;
 		}
-		sw_port_detach(&sw, gone[n++]);
+		err |= sw_port_detach(&sw, gone[n++]);
 	}
 	if (peek(a)) {
 		sw_close(&sw);
 		return bad("what is", peek(a));
 	}
 	if (!n)
-		sw_port_detach_all(&sw);
+		err = sw_port_detach_all(&sw);
+	if (err)
+		complain();
 	/* without any port it is no switch, and packets go as before */
 	if (sw_port_next(&sw, &ifindex))
 		sw_pin_remove(sw.dir);
@@ -260,7 +262,7 @@ static int detach(struct args *a)
 		for (i = 0; i < n; i++)
 			sw_job_warn(&sw, gone[i]);
 	sw_close(&sw);
-	return 0;
+	return err ? 2 : 0;
 }
 
 static int job_put(struct args *a, uint32_t id, bool replace)

@@ -79,23 +79,47 @@ static struct xdp_program *find(uint32_t ifindex, uint32_t keep,
 	return NULL;
 }
 
+/* A dispatcher whose pins are gone keeps its programs, and libxdp takes it for
+ * one of them.
+ */
+static bool is_stuck(const struct xdp_multiprog *all)
+{
+	struct xdp_program *prog;
+
+	if (!all || !xdp_multiprog__is_legacy(all))
+		return false;
+	prog = xdp_multiprog__main_prog(all);
+	return prog && !strcmp(xdp_program__name(prog), "xdp_dispatcher");
+}
+
+static int explain_stuck(uint32_t ifindex)
+{
+	char name[IFNAMSIZ] = "?";
+
+	if_indextoname(ifindex, name);
+	return sw_fail("%s: libxdp's dispatcher has lost its pins, and all of its programs go or none: ip link set %s xdp off",
+		       name, name);
+}
+
 /* Each that goes leaves another dispatcher behind */
 static int take_off(uint32_t ifindex, uint32_t keep)
 {
 	struct xdp_multiprog *all;
 	enum xdp_attach_mode as;
 	struct xdp_program *prog;
+	bool stuck;
 	int err = 0;
 
 	while (!err) {
 		prog = find(ifindex, keep, &all);
+		stuck = is_stuck(all);
 		if (prog) {
 			as = xdp_multiprog__attach_mode(all);
 			err = xdp_program__detach(prog, ifindex, as, 0);
 		}
 		xdp_multiprog__close(all);
 		if (!prog)
-			return 0;
+			return stuck ? explain_stuck(ifindex) : 0;
 	}
 	return sw_fail("cannot detach from interface %u: %s (%s)", ifindex,
 		       strerror(-err), log_tail);

@@ -213,6 +213,15 @@ out:
 	return err;
 }
 
+static void forget_port(const struct sw_switch *sw, uint32_t ifindex)
+{
+	uint32_t spare = ifindex | SW_SPARE;
+
+	bpf_map_delete_elem(sw->map[SW_MAP_PORTS], &ifindex);
+	bpf_map_delete_elem(sw->map[SW_MAP_PORTS], &spare);
+	bpf_map_delete_elem(sw->map[SW_MAP_PORT_INFO], &ifindex);
+}
+
 /**
  * sw_port_attach() - make an interface a port, or give it the present program
  * @sw: the switch
@@ -239,8 +248,8 @@ int sw_port_attach(struct sw_switch *sw, uint32_t ifindex)
 					attach_link(sw, &link);
 	if (!err)
 		err = write_devmap(sw, ifindex, was);
-	if (err && !was)
-		sw_port_detach(sw, ifindex);
+	if (err && !was && sw_port_detach(sw, ifindex))
+		forget_port(sw, ifindex);
 	return err;
 }
 
@@ -251,12 +260,14 @@ int sw_port_attach(struct sw_switch *sw, uint32_t ifindex)
  */
 int sw_port_detach(struct sw_switch *sw, uint32_t ifindex)
 {
-	uint32_t spare = ifindex | SW_SPARE;
 	char path[512];
-	int fd, err = 0;
+	int fd, err;
 
 	if (sw->settings.dispatcher) {
+		/* while the program runs there it is a port */
 		err = sw_dispatcher_detach(sw, ifindex);
+		if (err)
+			return err;
 	} else {
 		link_path(sw, ifindex, path, sizeof(path));
 		fd = bpf_obj_get(path);
@@ -266,10 +277,8 @@ int sw_port_detach(struct sw_switch *sw, uint32_t ifindex)
 		}
 		unlink(path);
 	}
-	bpf_map_delete_elem(sw->map[SW_MAP_PORTS], &ifindex);
-	bpf_map_delete_elem(sw->map[SW_MAP_PORTS], &spare);
-	bpf_map_delete_elem(sw->map[SW_MAP_PORT_INFO], &ifindex);
-	return err;
+	forget_port(sw, ifindex);
+	return 0;
 }
 
 /**
@@ -294,13 +303,15 @@ int sw_port_rate(struct sw_switch *sw, uint32_t ifindex, uint64_t mbit,
 	return write_port(sw, ifindex, &port);
 }
 
-/* Do something to all ports; those whose interface is gone are forgotten */
+/* Do something to all ports, whether or not it works for each; those whose
+ * interface is gone are forgotten.
+ */
 static int for_all(struct sw_switch *sw,
 		   int (*fn)(struct sw_switch *sw, uint32_t ifindex))
 {
 	uint32_t all[SW_PORTS], ifindex = 0;
 	struct sw_link link;
-	int n = 0, i;
+	int n = 0, i, err = 0;
 
 	while (n < SW_PORTS && !sw_port_next(sw, &ifindex))
 		all[n++] = ifindex;
@@ -308,9 +319,9 @@ static int for_all(struct sw_switch *sw,
 		if (sw_rtnl_link(all[i], &link))
 			sw_port_detach(sw, all[i]);
 		else if (fn(sw, all[i]))
-			return -1;
+			err = -1;
 	}
-	return 0;
+	return err;
 }
 
 /* Give all ports the programs that were loaded last */
