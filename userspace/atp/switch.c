@@ -225,6 +225,7 @@ static int detach(struct args *a)
 {
 	uint32_t gone[SW_PORTS], ifindex = 0;
 	struct sw_switch sw;
+	struct sw_port port;
 	int n = 0, i, err = 0;
 
 	if (!sw_running()) {
@@ -260,7 +261,8 @@ static int detach(struct args *a)
 		sw_pin_remove(sw.dir);
 	else
 		for (i = 0; i < n; i++)
-			sw_job_warn(&sw, gone[i]);
+			if (sw_port_find(&sw, gone[i], &port))
+				sw_job_warn(&sw, gone[i]);
 	sw_close(&sw);
 	return err ? 2 : 0;
 }

@@ -37,12 +37,12 @@ static int keep_log(enum libxdp_print_level level, const char *fmt,
 }
 
 /* Its pins go where ours are, into the BPF file system that we found */
-static void prepare(const struct sw_switch *sw)
+static void prepare(const char *ours)
 {
-	char dir[sizeof(sw->dir)], *end;
+	char dir[sizeof(((struct sw_switch *)NULL)->dir)], *end;
 	int i;
 
-	snprintf(dir, sizeof(dir), "%s", sw->dir);
+	snprintf(dir, sizeof(dir), "%s", ours);
 	for (i = 0; i < 2; i++) {
 		end = strrchr(dir, '/');
 		if (end)
@@ -139,7 +139,7 @@ int sw_dispatcher_attach(const struct sw_switch *sw,
 	struct bpf_object *obj;
 	int err;
 
-	prepare(sw);
+	prepare(sw->dir);
 	/* a program that is loaded for a dispatcher is of another type */
 	obj = sw_object_open(sw, OURS);
 	if (!obj)
@@ -163,12 +163,12 @@ int sw_dispatcher_attach(const struct sw_switch *sw,
 
 /**
  * sw_dispatcher_detach() - leave the interface to the other programs
- * @sw: the switch; no more is known of it than its directory, perhaps
+ * @dir: the switch's directory
  * @ifindex: the interface, which may be gone
  */
-int sw_dispatcher_detach(const struct sw_switch *sw, uint32_t ifindex)
+int sw_dispatcher_detach(const char *dir, uint32_t ifindex)
 {
-	prepare(sw);
+	prepare(dir);
 	return take_off(ifindex, 0);
 }
 

@@ -265,7 +265,7 @@ int sw_port_detach(struct sw_switch *sw, uint32_t ifindex)
 
 	if (sw->settings.dispatcher) {
 		/* while the program runs there it is a port */
-		err = sw_dispatcher_detach(sw, ifindex);
+		err = sw_dispatcher_detach(sw->dir, ifindex);
 		if (err)
 			return err;
 	} else {
@@ -340,7 +340,6 @@ static int abandon(const char *dir, int map)
 {
 	struct bpf_map_info info = {};
 	uint32_t ifindex, len = sizeof(info);
-	struct sw_switch sw = {};
 	int end, err = 0;
 
 	if (bpf_obj_get_info_by_fd(map, &info, &len))
@@ -348,10 +347,9 @@ static int abandon(const char *dir, int map)
 			       strerror(errno));
 	if (info.key_size != sizeof(ifindex))
 		return sw_fail("the running switch's ports are not known by their interfaces: reboot, or take the programs off with xdp-loader");
-	snprintf(sw.dir, sizeof(sw.dir), "%s", dir);
 	end = bpf_map_get_next_key(map, NULL, &ifindex);
 	while (!end) {
-		if (sw_dispatcher_detach(&sw, ifindex))
+		if (sw_dispatcher_detach(dir, ifindex))
 			err = -1;
 		end = bpf_map_get_next_key(map, &ifindex, &ifindex);
 	}

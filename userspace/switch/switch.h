@@ -130,7 +130,7 @@ int sw_port_abandon(const char *dir);
 struct sw_link;
 int sw_dispatcher_attach(const struct sw_switch *sw,
 			 const struct sw_link *link);
-int sw_dispatcher_detach(const struct sw_switch *sw, uint32_t ifindex);
+int sw_dispatcher_detach(const char *dir, uint32_t ifindex);
 bool sw_dispatcher_there(uint32_t ifindex);
 
 /* jobs.c */

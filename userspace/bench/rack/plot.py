@@ -12,12 +12,9 @@ import sys
 import matplotlib
 matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402
+from sizes import size  # noqa: E402
 
 PARTS = ("workers", "switch", "ps")
-
-
-def size(n):
-    return f"{n >> 20} MiB" if n >> 20 else f"{n / 1024:g} KiB"
 
 
 def unique(rows, key):

@@ -7,9 +7,7 @@ usage: table.py ROWS.json
 import json
 import sys
 
-
-def size(n):
-    return f"{n >> 20} MiB" if n >> 20 else f"{n / 1024:g} KiB"
+from sizes import size
 
 
 def speed(row):

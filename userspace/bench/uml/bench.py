@@ -29,7 +29,7 @@ import systems  # noqa: E402
 from systems import rack  # noqa: E402
 
 LEAD = 0.1          # seconds for all members to hear of the start
-MOST = 96           # tensors: for each, ranks that poll take a second here
+MOST = 96           # tensors: ranks that poll take a fourth of a second for each
 MTUS = {1400: 1500, 3072: 3200}
 OFFLOADS = ("tx", "sg", "tso", "gso")
 # of samples, of rows: throughput; CPU time of all, of kernel and programs
@@ -122,7 +122,8 @@ class Bench:
         key = system.workers, size, payload, system.name
         self.samples.setdefault(key, []).append(sample)
         print(f"uml: {system.workers} workers, {size} bytes, "
-              f"payload {payload}, {system.name}: {sample['Bps'] / 1e6:.1f} MB/s, "
+              f"payload {payload}, {system.name}: "
+              f"{sample['Bps'] / 1e6:.1f} MB/s, "
               f"{sample['cpu']:.2f} CPU s per GB, {sample['own']:.2f} of its "
               f"own: hosts {sample['hosts']:.2f}, switch {sample['switch']:.2f}, "
               f"cards {sample['cards']:.2f}", flush=True)

@@ -7,7 +7,12 @@ usage: table.py ROWS.json SWITCH.json
 SWITCH.json has what the switch's program takes for a fragment (switch.c).
 """
 import json
+import pathlib
 import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "rack"))
+from sizes import size  # noqa: E402
 
 HEAD = """
 User-mode Linux, links as fast as they are, a card for each host
@@ -42,10 +47,6 @@ def cells(row, switch):
             f"{row['max_hosts_s_per_GB']:.2f})", f"{total:.2f}")
 
 
-def size_text(size):
-    return f"{size >> 20} MiB" if size >> 20 else f"{size >> 10} KiB"
-
-
 def show(*words):
     print("  {:20}{:>8} {:18}{:>7}{:>7}{:>7} {:18}{:>7}".format(*words))
 
@@ -60,7 +61,7 @@ def main():
     print(HEAD)
     last = None
     for row in rows:
-        what = (f"{row['workers']} workers, {size_text(row['bytes'])}, "
+        what = (f"{row['workers']} workers, {size(row['bytes'])}, "
                 f"payload {row['payload']}")
         if what != last:
             print(f"\n  {what}")
