@@ -26,6 +26,8 @@ void atp_ps_init(struct atp_ps *ps, const struct atp_params *params, u32 epoch,
 	memset(ps, 0, sizeof(*ps));
 	ps->params = *params;
 	ps->epoch = epoch;
+	for (i = 0; i < params->workers; i++)
+		ps->members[i].ticket = 1;
 	ps->cells = mem;
 	values = (s32 *)(ps->cells + cells);
 	for (i = 0; i < cells; i++)

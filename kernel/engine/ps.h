@@ -16,9 +16,6 @@
 /* An ABORT is sent this often without being asked for */
 #define ATP_PS_ABORTS		3
 
-/* Nonces of a rank that are remembered besides the present one */
-#define ATP_PS_OLD_NONCES	2
-
 enum atp_cell_state {
 	ATP_CELL_EMPTY,		/* nothing has come */
 	ATP_CELL_SUMMING,	/* value is the sum of bitmap's workers */
@@ -65,8 +62,9 @@ struct atp_cell {
  * struct atp_ps_member - one rank
  * @heard: last packet
  * @nonce: of the JOIN that the run was begun with
- * @old_nonces: of those before, newest first, to know their late copies
- * @pending_nonce: of the JOIN that waits for the next run, or was refused
+ * @pending_nonce: of the last JOIN that was taken: it waits for the next run,
+ *	or was refused, or is over
+ * @ticket: what the next JOIN must repeat, not zero; another one for each
  * @refused: ranks for whose configuration that JOIN was refused
  * @joined: takes part in the run, or did when it failed, and has not left
  * @pending: waits for the next run; not @joined then
@@ -75,8 +73,8 @@ struct atp_cell {
 struct atp_ps_member {
 	u64	heard;
 	u32	nonce;
-	u32	old_nonces[ATP_PS_OLD_NONCES];
 	u32	pending_nonce;
+	u32	ticket;
 	u32	refused;
 	bool	joined;
 	bool	pending;

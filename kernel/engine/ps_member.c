@@ -10,8 +10,10 @@
  *	-	yes	waiting for the next run, whether one goes on or not
  *	yes	-	in the run, or in the one that failed: to be told
  *
- * It has the nonce of its last run and those of two more JOINs that are over,
- * so that a copy that the network kept is not taken for a restarted worker.
+ * The network may keep a copy of a JOIN for as long as it likes, and it must
+ * not be taken for a restarted worker.  So a JOIN is taken only if it repeats
+ * what the PS has said to it: the epoch, and the rank's ticket, which is
+ * another one once a JOIN was taken.  Whoever does not know them is told.
  */
 #include "ps_internal.h"
 
@@ -88,25 +90,19 @@ void atp_ps_end(struct atp_ps *ps, u64 now, u32 reason, u32 blame,
 	ps->next_abort = now + abort_interval(ps);
 }
 
-static void remember(struct atp_ps_member *m, u32 nonce)
+/* Of the JOIN that was taken last: it waits, or is to be told not to */
+static bool is_last(const struct atp_ps_member *m, u32 nonce)
 {
-	u32 i;
-
-	for (i = ATP_PS_OLD_NONCES - 1; i; i--)
-		m->old_nonces[i] = m->old_nonces[i - 1];
-	m->old_nonces[0] = nonce;
+	return (m->pending || m->refused) && nonce == m->pending_nonce;
 }
 
+/* A copy of a JOIN or LEAVE whose turn is over.  Of those before nothing is
+ * known, nor need it be.
+ */
 static bool is_over(const struct atp_ps_member *m, u32 nonce)
 {
-	u32 i;
-
-	if (nonce == m->nonce)
-		return true;
-	for (i = 0; i < ATP_PS_OLD_NONCES; i++)
-		if (nonce == m->old_nonces[i])
-			return true;
-	return false;
+	return nonce == m->nonce ||
+	       (nonce == m->pending_nonce && !is_last(m, nonce));
 }
 
 void atp_ps_fail(struct atp_ps *ps, u64 now, u32 reason, u32 blame,
@@ -124,7 +120,6 @@ static void begin(struct atp_ps *ps, u64 now, struct atp_ps_out *out)
 	for (i = 0; i < ps->params.workers; i++) {
 		struct atp_ps_member *m = &ps->members[i];
 
-		remember(m, m->nonce);
 		m->nonce = m->pending_nonce;
 		m->heard = now;
 		m->joined = true;
@@ -156,10 +151,15 @@ void atp_ps_begin_if_all_wait(struct atp_ps *ps, u64 now,
 		return;
 	if (ps->params.server && !ps->server.pending)
 		return;
-	/* A worker that waits repeats its JOIN; one that does not is gone. */
-	for (rank = 0; rank < ps->params.workers; rank++)
-		if (is_silent(ps, rank, now))
-			ps->members[rank].pending = false;
+	/* A worker that waits repeats its JOIN; one that does not is gone, or
+	 * is told once more what to repeat.
+	 */
+	for (rank = 0; rank < ps->params.workers; rank++) {
+		if (!is_silent(ps, rank, now))
+			continue;
+		ps->members[rank].pending = false;
+		ps->members[rank].pending_nonce = 0;
+	}
 	if (atp_ps_pending(ps) == atp_all_ranks(&ps->params))
 		begin(ps, now, out);
 }
@@ -252,7 +252,29 @@ static void refuse_waiting(struct atp_ps *ps, u32 rank)
 	}
 }
 
+/* Its sender has not heard what it must repeat, or that was long ago. */
+static enum atp_drop tell_ticket(const struct atp_ps *ps, u32 rank,
+				 const struct atp_pkt *pkt,
+				 struct atp_ps_out *out)
+{
+	atp_ps_ask(out, ps, ATP_TYPE_PONG, 1U << rank,
+		   ps->members[rank].ticket);
+	return pkt->seq ? ATP_DROP_NONCE : ATP_OK;
+}
+
+/* The JOIN waits for the next run. */
+static void take_join(struct atp_ps_member *m, u32 nonce)
+{
+	if (!is_last(m, nonce))
+		m->ticket = m->ticket + 1 ?: 1;
+	m->pending_nonce = nonce;
+	m->pending = true;
+	m->refused = 0;
+	m->joined = false;
+}
+
 static enum atp_drop rx_join(struct atp_ps *ps, u64 now, u32 rank,
+			     const struct atp_pkt *pkt,
 			     const struct atp_ctl_host *ctl,
 			     struct atp_ps_out *out)
 {
@@ -262,10 +284,6 @@ static enum atp_drop rx_join(struct atp_ps *ps, u64 now, u32 rank,
 	if (!ctl->nonce)
 		return ATP_DROP_NONCE;
 	out->nonce = ctl->nonce;
-	if (!matches(&ps->params, ctl)) {
-		refuse_waiting(ps, rank);
-		return refuse(ps, rank, 1U << rank, out);
-	}
 	if (m->joined && ctl->nonce == m->nonce) {
 		/* WELCOME was lost, or ABORT */
 		if (!ps->running) {
@@ -278,15 +296,17 @@ static enum atp_drop rx_join(struct atp_ps *ps, u64 now, u32 rank,
 	}
 	if (is_over(m, ctl->nonce))
 		return ATP_DROP_NONCE;
+	if (!is_last(m, ctl->nonce) &&
+	    (pkt->epoch != ps->epoch || pkt->seq != m->ticket))
+		return tell_ticket(ps, rank, pkt, out);
+	if (!matches(&ps->params, ctl)) {
+		refuse_waiting(ps, rank);
+		return refuse(ps, rank, 1U << rank, out);
+	}
 	if (m->refused && ctl->nonce == m->pending_nonce)
 		return refuse(ps, rank, m->refused, out);
 
-	if (m->pending && ctl->nonce != m->pending_nonce)
-		remember(m, m->pending_nonce);
-	m->pending_nonce = ctl->nonce;
-	m->pending = true;
-	m->refused = 0;
-	m->joined = false;
+	take_join(m, ctl->nonce);
 	m->heard = now;
 	/* It started again, or its LEAVE was lost or overtaken: the same to the
 	 * others, who may need no more than their last results.
@@ -310,7 +330,6 @@ static enum atp_drop rx_leave(struct atp_ps *ps, u64 now, u32 rank,
 
 	if (m->pending && ctl->nonce == m->pending_nonce) {
 		m->pending = false;
-		remember(m, ctl->nonce);
 		return ATP_OK;
 	}
 	if (!m->joined || ctl->nonce != m->nonce) {
@@ -365,7 +384,7 @@ enum atp_drop atp_ps_rx_ctl(struct atp_ps *ps, u64 now,
 	atp_ctl_read(&ctl, pkt->payload);
 	switch (pkt->type) {
 	case ATP_TYPE_JOIN:
-		return rx_join(ps, now, rank, &ctl, out);
+		return rx_join(ps, now, rank, pkt, &ctl, out);
 	case ATP_TYPE_LEAVE:
 		return rx_leave(ps, now, rank, &ctl, out);
 	default:

@@ -53,6 +53,8 @@ void atp_session_join(struct atp_session *s, u64 now, u32 nonce)
 	s->state = ATP_SESSION_JOINING;
 	/* an ABORT of a whole run may carry zero: nobody's nonce */
 	s->nonce = nonce ?: 1;
+	s->ticket = 0;
+	s->ticket_epoch = 0;
 	s->epoch = 0;
 	s->reason = ATP_REASON_NONE;
 	s->ranks = 0;
@@ -80,6 +82,18 @@ static void fail(struct atp_session *s, u32 reason, u32 ranks)
 	s->ranks = ranks;
 }
 
+/* The PS wants to see that in a JOIN, which is due at once if it is news. */
+static void rx_ticket(struct atp_session *s, u64 now,
+		      const struct atp_pkt *pkt)
+{
+	if (!pkt->seq || (pkt->seq == s->ticket &&
+			  pkt->epoch == s->ticket_epoch))
+		return;
+	s->ticket = pkt->seq;
+	s->ticket_epoch = pkt->epoch;
+	s->next = now;
+}
+
 static void rx_ctl(struct atp_session *s, u64 now, const struct atp_pkt *pkt,
 		   const struct atp_ctl_host *ctl)
 {
@@ -100,6 +114,8 @@ static void rx_ctl(struct atp_session *s, u64 now, const struct atp_pkt *pkt,
 		s->ranks = ctl->ranks;
 		if (s->state == ATP_SESSION_JOINED)
 			s->next = now + beat(s);
+		else
+			rx_ticket(s, now, pkt);
 		break;
 	}
 }
@@ -220,5 +236,9 @@ u32 atp_session_build(const struct atp_session *s, u8 type, void *buf)
 		.server = s->params.server,
 	};
 
+	if (type == ATP_TYPE_JOIN) {
+		pkt.epoch = s->ticket_epoch;
+		pkt.seq = s->ticket;
+	}
 	return atp_ctl_write(buf, &pkt, &ctl);
 }

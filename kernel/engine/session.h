@@ -28,6 +28,8 @@ enum atp_session_state {
  * @state: enum atp_session_state
  * @rank: own rank
  * @nonce: of this join, not zero
+ * @ticket: joining: what the PS wants a JOIN to repeat, zero if it has not said
+ * @ticket_epoch: the epoch that goes with @ticket
  * @epoch: run, once joined
  * @reason: enum atp_reason, once failed
  * @ranks: joining: ranks that the PS has; failed: who is to blame
@@ -41,6 +43,8 @@ struct atp_session {
 	enum atp_session_state state;
 	u32	rank;
 	u32	nonce;
+	u32	ticket;
+	u32	ticket_epoch;
 	u32	epoch;
 	u32	reason;
 	u32	ranks;

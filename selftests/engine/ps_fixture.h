@@ -71,10 +71,11 @@ static enum atp_drop deliver(void *data, size_t len, bool ce, u32 sender)
 	return atp_ps_rx(&ps, now, &pkt, sender, &out);
 }
 
-static enum atp_drop rx_ctl(u8 type, u32 rank, u32 nonce, u32 epoch)
+static enum atp_drop rx_ctl_seq(u8 type, u32 rank, u32 nonce, u32 epoch,
+				u32 seq)
 {
 	struct atp_pkt pkt = {
-		.type = type, .job = params.job, .epoch = epoch,
+		.type = type, .job = params.job, .epoch = epoch, .seq = seq,
 		.bitmap0 = 1U << rank, .cap = ATP_NO_CAP,
 	};
 	struct atp_ctl_host c = {
@@ -88,9 +89,59 @@ static enum atp_drop rx_ctl(u8 type, u32 rank, u32 nonce, u32 epoch)
 		       ranks_at(address[rank]));
 }
 
+static enum atp_drop rx_ctl(u8 type, u32 rank, u32 nonce, u32 epoch)
+{
+	return rx_ctl_seq(type, rank, nonce, epoch, 0);
+}
+
+/* The last JOINs that were sent, for late copies of them */
+static struct {
+	u32 rank, nonce, epoch, seq;
+} sent[64];
+static u32 sents;
+
+static enum atp_drop join_with(u32 rank, u32 nonce, u32 epoch, u32 seq)
+{
+	u32 i = sents++ % ARRAY_SIZE(sent);
+
+	sent[i].rank = rank;
+	sent[i].nonce = nonce;
+	sent[i].epoch = epoch;
+	sent[i].seq = seq;
+	return rx_ctl_seq(ATP_TYPE_JOIN, rank, nonce, epoch, seq);
+}
+
+/* As a worker does: once more with what the PS wants to see, if it says that */
 static enum atp_drop join(u32 rank, u32 nonce)
 {
-	return rx_ctl(ATP_TYPE_JOIN, rank, nonce, 0);
+	enum atp_drop drop = join_with(rank, nonce, 0, 0);
+
+	if (drop || out.type != ATP_TYPE_PONG || !out.seq)
+		return drop;
+	EXPECT_EQ(out.ranks, 1U << rank);
+	return join_with(rank, nonce, out.epoch, out.seq);
+}
+
+/* Copies of all JOINs with that nonce; the first has no ticket, and none may
+ * begin or end a run
+ */
+static void late_join(u32 rank, u32 nonce)
+{
+	enum atp_drop drop;
+	u32 i, n = 0;
+
+	for (i = 0; i < ARRAY_SIZE(sent); i++) {
+		if (sent[i].rank != rank || sent[i].nonce != nonce)
+			continue;
+		drop = rx_ctl_seq(ATP_TYPE_JOIN, rank, nonce, sent[i].epoch,
+				  sent[i].seq);
+		if (sent[i].seq)
+			EXPECT_EQ(drop, ATP_DROP_NONCE);
+		EXPECT_EQ(out.events, 0);
+		EXPECT_NE(out.type, ATP_TYPE_WELCOME);
+		n++;
+	}
+	EXPECT_GE(n, 2);
 }
 
 static enum atp_drop leave(u32 rank)

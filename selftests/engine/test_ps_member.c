@@ -230,26 +230,28 @@ TEST(join_late_copies)
 	first = nonces[1];
 	leave(0);
 	leave(1);
-	EXPECT_EQ(join(1, first), ATP_DROP_NONCE);
+	late_join(1, first);
 	EXPECT_FALSE(ps.members[1].pending);
 	start_run();
 	second = nonces[1];
-	EXPECT_EQ(join(1, first), ATP_DROP_NONCE);
+	late_join(1, first);
 	EXPECT_TRUE(ps.running);
-	expect_nothing();
+	EXPECT_TRUE(ps.members[1].joined);
 	/* it has left: its own JOIN does not bring it back */
 	EXPECT_EQ(leave(1), ATP_OK);
-	EXPECT_EQ(join(1, second), ATP_DROP_NONCE);
+	late_join(1, second);
+	expect_nothing();
 	EXPECT_FALSE(ps.members[1].pending);
 	/* it waits, gives up, and starts again */
 	EXPECT_EQ(join(1, 500), ATP_OK);
 	EXPECT_EQ(rx_ctl(ATP_TYPE_LEAVE, 1, 500, 0), ATP_OK);
 	EXPECT_FALSE(ps.members[1].pending);
-	EXPECT_EQ(join(1, 500), ATP_DROP_NONCE);
+	late_join(1, 500);
+	EXPECT_FALSE(ps.members[1].pending);
 	/* the LEAVE of the one that it replaced was lost */
 	EXPECT_EQ(join(1, 501), ATP_OK);
 	EXPECT_EQ(join(1, 502), ATP_OK);
-	EXPECT_EQ(join(1, 501), ATP_DROP_NONCE);
+	late_join(1, 501);
 	EXPECT_EQ(ps.members[1].pending_nonce, 502);
 	/* and its late LEAVE is not the new one's */
 	EXPECT_EQ(rx_ctl(ATP_TYPE_LEAVE, 1, 501, 0), ATP_DROP_NONCE);
@@ -262,9 +264,52 @@ TEST(join_late_copies)
 	EXPECT_EQ(out.type, ATP_TYPE_WELCOME);
 	EXPECT_EQ(ps.members[1].nonce, third);
 	/* neither the last run's nor the one that never had a run */
-	EXPECT_EQ(join(1, second), ATP_DROP_NONCE);
-	EXPECT_EQ(join(1, 501), ATP_DROP_NONCE);
+	late_join(1, second);
+	late_join(1, 501);
 	EXPECT_TRUE(ps.running);
+	EXPECT_TRUE(ps.members[1].joined);
+}
+
+/* However many runs ago the network got it. */
+TEST(join_copies_of_long_ago)
+{
+	u32 first, i;
+
+	make_ps(2, 10, 8);
+	start_run();
+	first = nonces[1];
+	for (i = 0; i < 5; i++) {
+		leave(0);
+		leave(1);
+		start_run();
+	}
+	late_join(1, first);
+	EXPECT_TRUE(ps.running);
+	EXPECT_TRUE(ps.members[1].joined);
+	EXPECT_FALSE(ps.members[1].pending);
+	leave(0);
+	leave(1);
+
+	/* nor does it take the place of the one that waits */
+	EXPECT_EQ(join(1, 900), ATP_OK);
+	late_join(1, first);
+	EXPECT_EQ(ps.members[1].pending_nonce, 900);
+	EXPECT_EQ(join(1, 900), ATP_OK);
+	EXPECT_EQ(out.type, ATP_TYPE_PONG);
+	late_join(1, first);
+	EXPECT_EQ(join(0, 901), ATP_OK);
+	EXPECT_EQ(out.type, ATP_TYPE_WELCOME);
+	EXPECT_EQ(ps.members[1].nonce, 900);
+	leave(0);
+	leave(1);
+
+	/* or of one that was given up and begun again without a run */
+	for (i = 0; i < 5; i++) {
+		EXPECT_EQ(join(1, 910 + i), ATP_OK);
+		EXPECT_EQ(rx_ctl(ATP_TYPE_LEAVE, 1, 910 + i, 0), ATP_OK);
+	}
+	late_join(1, 910);
+	EXPECT_FALSE(ps.members[1].pending);
 }
 
 /* No run with a worker that died while it waited */
@@ -283,6 +328,22 @@ TEST(join_is_forgotten)
 	now += TIMEOUT - 1;
 	EXPECT_EQ(join(0, 3), ATP_OK);
 	EXPECT_TRUE(ps.running);
+}
+
+/* It was not dead: the network has kept its JOINs from the PS. */
+TEST(join_after_it_was_forgotten)
+{
+	make_ps(2, 10, 8);
+	EXPECT_EQ(join(0, 1), ATP_OK);
+	now += TIMEOUT;
+	EXPECT_EQ(join(1, 2), ATP_OK);
+	EXPECT_FALSE(ps.running);
+	/* a copy is none the less one */
+	late_join(0, 1);
+	EXPECT_FALSE(ps.running);
+	EXPECT_EQ(join(0, 1), ATP_OK);
+	EXPECT_EQ(out.type, ATP_TYPE_WELCOME);
+	EXPECT_EQ(ps.members[0].nonce, 1);
 }
 
 TEST(leave_quietly)

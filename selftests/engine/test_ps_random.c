@@ -561,7 +561,12 @@ TEST(any_packet)
 			pkt.flags = 0;
 			pkt.dtype = 0;
 			pkt.elements = 0;
-			pkt.bitmap0 = 1U << tap_below(3);
+			r = tap_below(3);
+			pkt.bitmap0 = 1U << r;
+			if (pkt.type == ATP_TYPE_JOIN && tap_chance(2)) {
+				pkt.epoch = ps.epoch;
+				pkt.seq = ps.members[r].ticket;
+			}
 			len = atp_ctl_write(buf, &pkt, &c);
 		}
 		epoch = ps.epoch;

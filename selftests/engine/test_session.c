@@ -116,6 +116,59 @@ TEST(join_backs_off_to_a_quarter_of_the_timeout)
 	EXPECT_EQ(atp_session_deadline(&s) - at, 100 * MSEC);
 }
 
+/* What the PS wants to see again, a JOIN repeats at once, and once. */
+TEST(ticket)
+{
+	static const struct {
+		u32 epoch, seq;
+		bool news;
+	} said[] = {
+		{ 5, 0, false }, { 5, 1, true }, { 5, 1, false },
+		{ 5, 2, true }, { 6, 2, true }, { 7, 0, false },
+		{ 6, 2, false },
+	};
+	u8 buf[ATP_HDR_LEN + ATP_CTL_LEN];
+	u32 epoch = 0, seq = 0;
+	struct atp_pkt pkt;
+	u64 at = SEC;
+	u32 i;
+
+	joining(at);
+	for (i = 0; i < ARRAY_SIZE(said); i++) {
+		struct atp_pkt pong = {
+			.type = ATP_TYPE_PONG, .job = 9, .fanin0 = 5,
+			.epoch = said[i].epoch, .seq = said[i].seq,
+			.bitmap0 = 4, .cap = ATP_NO_CAP,
+		};
+		struct atp_ctl_host ctl = { .nonce = NONCE };
+
+		atp_ctl_write(buf, &pong, &ctl);
+		ASSERT_EQ(atp_pkt_parse(&pkt, buf, sizeof(buf)), ATP_OK);
+		EXPECT_EQ(atp_session_rx(&s, at, &pkt), ATP_OK);
+		EXPECT_EQ(atp_session_tick(&s, at),
+			  said[i].news ? ATP_TYPE_JOIN : 0);
+		if (said[i].news) {
+			epoch = said[i].epoch;
+			seq = said[i].seq;
+		}
+		atp_session_build(&s, ATP_TYPE_JOIN, buf);
+		ASSERT_EQ(atp_pkt_parse(&pkt, buf, sizeof(buf)), ATP_OK);
+		EXPECT_EQ(pkt.epoch, epoch);
+		EXPECT_EQ(pkt.seq, seq);
+		atp_session_build(&s, ATP_TYPE_LEAVE, buf);
+		ASSERT_EQ(atp_pkt_parse(&pkt, buf, sizeof(buf)), ATP_OK);
+		EXPECT_EQ(pkt.epoch, 0);
+		EXPECT_EQ(pkt.seq, 0);
+	}
+	/* another join knows nothing of it */
+	atp_session_leave(&s, at);
+	atp_session_join(&s, at, NONCE);
+	atp_session_build(&s, ATP_TYPE_JOIN, buf);
+	ASSERT_EQ(atp_pkt_parse(&pkt, buf, sizeof(buf)), ATP_OK);
+	EXPECT_EQ(pkt.epoch, 0);
+	EXPECT_EQ(pkt.seq, 0);
+}
+
 TEST(joining_without_an_answer)
 {
 	u64 at = SEC;
@@ -348,7 +401,9 @@ TEST(what_is_sent)
 			  ATP_OK);
 		EXPECT_EQ(pkt.type, types[i % 3]);
 		EXPECT_EQ(pkt.job, 9);
-		EXPECT_EQ(pkt.epoch, i < 3 ? 0 : EPOCH);
+		/* no JOIN is sent in a run */
+		if (i != 3)
+			EXPECT_EQ(pkt.epoch, i < 3 ? 0 : EPOCH);
 		EXPECT_EQ(pkt.bitmap0, 1 << 2);
 		EXPECT_EQ(pkt.fanin0, 5);
 		atp_ctl_read(&ctl, pkt.payload);

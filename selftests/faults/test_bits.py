@@ -414,11 +414,19 @@ def bench_of(family, switch):
 
 
 def beginning_of(family, switch):
-    """Every bit of a JOIN and of the WELCOME that answers it."""
+    """Every bit of both JOINs, of the PONG that says what the second must repeat,
+    and of the WELCOME that answers that."""
     bench = Bench(family, switch, joined=False)
     try:
         for rank in range(WORKERS):
-            join = bench.holes[f"w{rank}"].frame(kind=T_JOIN)
+            first = bench.holes[f"w{rank}"].frame(kind=T_JOIN, seq=0)
+            bench.inject_flips(first, f"w{rank}", "ps")
+            bench.send(first, f"w{rank}", "ps")
+            pong = bench.holes["ps"].frame(kind=PONG, bitmap=1 << rank)
+            expect(receiver(pong), rank + 1)
+            bench.inject_flips(pong, "ps", f"w{rank}")
+            bench.send(pong, "ps", f"w{rank}")
+            join = bench.holes[f"w{rank}"].frame(kind=T_JOIN, seq=pong.seq)
             bench.inject_flips(join, f"w{rank}", "ps")
             was = ps_state()
             bench.send(join, f"w{rank}", "ps")

@@ -203,6 +203,10 @@ static void join(u32 rank)
 	atp_session_join(&s, now, NONCE + rank);
 	CHECK(atp_session_tick(&s, now) == ATP_TYPE_JOIN);
 	deliver(4 << rank, buf, atp_session_build(&s, ATP_TYPE_JOIN, buf));
+	/* as the PS answers */
+	s.ticket = ps.members[rank].ticket;
+	s.ticket_epoch = ps.epoch;
+	deliver(4 << rank, buf, atp_session_build(&s, ATP_TYPE_JOIN, buf));
 	if (rank == RANK)
 		session = s;
 }

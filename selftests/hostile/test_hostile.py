@@ -436,7 +436,7 @@ def checksums_and_ip_at_the_switch(job):
 
 
 def an_earlier_run():
-    """Everything that w0 sent and got in one run, again in the next"""
+    """Everything that w0 sent and got in one run, again in the fifth after it"""
     recorder = Recorder("w0")
     live.leave(7)
     live.join(7)
@@ -444,6 +444,9 @@ def an_earlier_run():
         live.round()
     live.leave(7)
     sent, got = recorder.stop()
+    for _ in range(4):
+        live.join(7)
+        live.leave(7)
     live.join(7)
     live.round()
 
@@ -452,15 +455,17 @@ def an_earlier_run():
 
     gradients = kinds(sent, DATA)
     controls = kinds(sent, T_JOIN, LEAVE)
+    # its first JOIN asks what to repeat, and whoever asks that is told
+    late = [f for f in controls if f[43] == LEAVE or f[54:58] != bytes(4)]
     results = kinds(got, DATA, WELCOME, STATUS)
-    same(len(gradients) >= 2 * FRAGMENTS and len(controls) >= 2 and
+    same(len(gradients) >= 2 * FRAGMENTS and len(late) >= 2 and
          len(results) > 2 * FRAGMENTS, True)
 
     def at_hosts():
         n = len(gradients)
         live.inject("host", "ps", gradients + controls,
                     {("ps", "epoch"): n, ("w0", "epoch"): n,
-                     ("ps", "nonce"): len(controls)})
+                     ("ps", "nonce"): len(late)})
         live.inject("host", "w0", results, {("w0", "epoch"): len(results)})
     live.during(at_hosts)
 
@@ -507,7 +512,8 @@ def a_member_that_lies_spoils_its_own_job():
 
 
 def whose_address_is_forged_without_a_switch():
-    """w1's host plays rank 0: it can end the run, and nothing else."""
+    """w1's host plays rank 0: who guesses its ticket can end the run, and nothing
+    else."""
     job = 7
     info = live.info(job)
     rack("switch_off")
@@ -516,22 +522,24 @@ def whose_address_is_forged_without_a_switch():
         live.taps.send("switch", "w1", [frame(4, "w0", "ps", p, via="w1")
                                         for p in packets])
 
-    def from_rank_0(kind, epoch=info.epoch):
+    def from_rank_0(kind, epoch=info.epoch, seq=0):
         return control(kind, job, nonce=5, epoch=epoch, fanin=ranks(job),
-                       workers=ranks(job), window=info.window)
+                       workers=ranks(job), window=info.window, seq=seq)
 
     def meanwhile():
         before = live.drops()
         due = {**before, ("ps", "epoch"): before["ps", "epoch"] + 2,
                ("w0", "epoch"): before["w0", "epoch"] + 2,
-               ("ps", "nonce"): before["ps", "nonce"] + 2}
+               ("ps", "nonce"): before["ps", "nonce"] + 3}
         forge(data(job, LANES, **good(job, epoch=info.epoch ^ FAR)),
               from_rank_0(PING, info.epoch ^ FAR),
-              from_rank_0(PING), from_rank_0(LEAVE))
+              from_rank_0(PING), from_rank_0(LEAVE),
+              from_rank_0(T_JOIN), from_rank_0(T_JOIN, seq=FAR))
         wait_for(lambda: live.drops() == due, "epoch and nonce are refused")
     live.round(meanwhile)
 
-    forge(from_rank_0(T_JOIN))
+    # they are counted: one more for each JOIN of the rank
+    forge(*[from_rank_0(T_JOIN, seq=n) for n in range(1, 40)])
     # rank 1 needs rank 0 and is told, as is rank 2; rank 0 when it sends
     for sender, told in ((1, (1, 2)), (0, (0,))):
         live.push(job, sender)

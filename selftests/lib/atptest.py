@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """TAP, namespaces, generic netlink and packets for the tests in Python."""
 import array
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -349,6 +350,46 @@ def udp(source, payload, to="127.0.0.1", checksum=True, port=PORT):
                        socket.IPPROTO_UDP) as s:
         s.bind((source, 0))
         s.sendto(head[:6] + struct.pack("!H", value) + payload, (to, 0))
+
+
+class Tickets:
+    """What the PS wants the JOINs of a host's ranks to repeat, as it has told that
+    host."""
+    def __init__(self, host, job, **fields):
+        self.host, self.job, self.fields = host, job, fields
+        self.last = {}
+        self.s = socket.socket(socket.AF_INET, socket.SOCK_RAW,
+                               socket.IPPROTO_UDP)
+        self.s.bind((host, 0))
+        self.s.setblocking(False)
+
+    def heard(self):
+        """What has come meanwhile"""
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                packet = self.s.recv(2048)[28:]
+                if len(packet) < 36 or packet[1] != PONG:
+                    continue
+                job, epoch, seq, bitmap = struct.unpack_from("!4I", packet, 4)
+                if job == self.job and seq:
+                    self.last[bitmap] = {"epoch": epoch, "seq": seq}
+
+    def packet(self, nonce, bitmap=1, **fields):
+        """A JOIN with the ticket that is known, if one is"""
+        self.heard()
+        return control(T_JOIN, self.job, nonce=nonce, bitmap=bitmap,
+                       **{**self.last.get(bitmap, {}), **self.fields, **fields})
+
+    def join(self, nonce, bitmap=1, **fields):
+        """As a worker does: it asks what to repeat, and does"""
+        self.last.pop(bitmap, None)
+        udp(self.host, self.packet(nonce, bitmap, **fields))
+
+        def told():
+            self.heard()
+            return bitmap in self.last
+        wait_for(told, "ticket")
+        udp(self.host, self.packet(nonce, bitmap, **fields))
 
 
 def proc_protocols():

@@ -16,8 +16,8 @@ import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../lib"))
-from atptest import (AF_ATP, GET, LAST, PING, PORT, T_JOIN,  # noqa: E402
-                     Netlink, control, data, join, main, new_net, refused, same,
+from atptest import (AF_ATP, GET, LAST, PING, PORT, Netlink,  # noqa: E402
+                     Tickets, control, data, join, main, new_net, refused, same,
                      sock, sum_works, test, udp, wait_for)
 from kmod import load, loaded, unload, unload_now, users  # noqa: E402
 
@@ -157,11 +157,12 @@ def unloaded_while_others_open_sockets():
 def strangers():
     """As fast as it goes: JOINs with other nonces, gradients and PINGs of runs
     that never were, for jobs that exist and one that does not."""
+    tickets = {job: Tickets("127.0.0.2", job) for job in (JOB, RUNNING, 99)}
     k = 1
     while True:
         k += 1
         for job in (JOB, RUNNING, 99):
-            udp("127.0.0.2", control(T_JOIN, job, nonce=k, bitmap=1 << k % 2))
+            udp("127.0.0.2", tickets[job].packet(k, 1 << k % 2))
             udp("127.0.0.2", data(job, [1, 2], epoch=k, flags=LAST))
             udp("127.0.0.2", control(PING, job, nonce=k, epoch=k))
 

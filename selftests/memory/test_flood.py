@@ -24,7 +24,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../lib"))
 from atptest import (ABORT, ACK, GET, J_TIMEOUT, LAST, LEAVE,  # noqa: E402
                      OVERFLOW, PING, PONG, RAW, RESEND, STATUS, T_JOIN, WELCOME,
-                     Info, Netlink, attr, control, data, internet_sum, join,
+                     Info, Netlink, Tickets, attr, control, data, internet_sum, join,
                      main, new_net, proc_protocols, pulled, pushed, same, sock,
                      sum_works, test, PORT, udp, wait_for)
 from leaks import Leaks  # noqa: E402
@@ -89,10 +89,11 @@ def rack():
 
 def ghosts_leave():
     """Those who have joined as nobody, in the name of each rank"""
+    tickets = Tickets(WORKER, JOB, workers=4)
     for rank in range(4):
-        for kind in (T_JOIN, LEAVE):
-            udp(WORKER, control(kind, JOB, nonce=1000 + rank, workers=4,
-                                bitmap=1 << rank))
+        tickets.join(1000 + rank, bitmap=1 << rank)
+        udp(WORKER, control(LEAVE, JOB, nonce=1000 + rank, workers=4,
+                            bitmap=1 << rank))
 
 
 def still_works(nl, others):
@@ -125,9 +126,13 @@ def jobs_that_do_not_exist():
 def joins_of_every_kind():
     """Each with another nonce: ranks wait, runs begin and are broken off."""
     nl, others = rack()
-    flood([lambda r: (WORKER, PS, control(T_JOIN, JOB, nonce=word(r), workers=4,
-                                          bitmap=1 << r.randrange(4))),
-           lambda r: (WORKER, PS, control(T_JOIN, JOB, nonce=word(r), workers=9,
+    tickets = Tickets(WORKER, JOB)
+    flood([lambda r: (WORKER, PS, tickets.packet(word(r), 1 << r.randrange(4),
+                                                 workers=4)),
+           lambda r: (WORKER, PS, tickets.packet(word(r), 1 << r.randrange(4),
+                                                 workers=9)),
+           lambda r: (WORKER, PS, control(T_JOIN, JOB, nonce=word(r), workers=4,
+                                          seq=word(r), epoch=word(r),
                                           bitmap=1 << r.randrange(4))),
            lambda r: (WORKER, PS, control(LEAVE, JOB, nonce=word(r),
                                           epoch=word(r), workers=4,
@@ -213,8 +218,9 @@ def listeners_that_do_not_listen():
     deaf = [Netlink(groups=True) for _ in range(8)]
     for listener in deaf:
         listener.s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    flood([lambda r: (WORKER, PS, control(T_JOIN, JOB, nonce=word(r), workers=4,
-                                          bitmap=1 << r.randrange(4)))])
+    tickets = Tickets(WORKER, JOB, workers=4)
+    flood([lambda r: (WORKER, PS, tickets.packet(word(r),
+                                                 1 << r.randrange(4)))])
     same(nl.counters(JOB)["runs"] > 50, True)
     ghosts_leave()
     still_works(nl, others)

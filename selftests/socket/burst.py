@@ -13,7 +13,7 @@ import struct
 import time
 
 from atptest import (
-    ACK, CLONE_NEWNET, DATA, JOINED, J_FRAGMENT, J_TIMEOUT, LAST, LIMIT, PORT,
+    ACK, CLONE_NEWNET, DATA, JOINED, J_FRAGMENT, J_TIMEOUT, LAST, LIMIT, PONG, PORT,
     T_JOIN, WELCOME, Info, Netlink, attr, control, data, libc, new_net, pulled,
     pushed, run, same, sock, start_join, wait_for,
 )
@@ -212,6 +212,9 @@ class PsHere(Cable):
         s = self.socks[job] = sock()
         start_join(s, job, 0)
         self.hand.send(self.control(T_JOIN, job), PS)
+        # which wants to see that again
+        p = self.hand.receive(PONG)
+        self.hand.send(self.control(T_JOIN, job, epoch=p.epoch, seq=p.seq), PS)
         self.epochs[job] = self.hand.receive(WELCOME).epoch
         wait_for(lambda: Info(s).state == JOINED, "joined")
         s.settimeout(LIMIT)

@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(HERE, "../lib"))
 from atptest import (  # noqa: E402
     AF_ATP, ATP, ECN, FLOAT32, GET, JOIN, JOINED, J_EPOCH, J_FRAGMENT, J_ID,
     J_JOINED, J_MEMORY, J_TIMEOUT, J_WINDOW, LAST, SET, SOCK_GET, SOL_ATP, TOP,
-    T_JOIN, Info, Netlink, attr, control, data, join, main, new_net,
+    Info, Netlink, Tickets, attr, data, join, main, new_net,
     proc_protocols, pulled, pushed, refused, run, same, sock, start_join,
     sum_works, test, u32, udp, wait_for,
 )
@@ -121,8 +121,9 @@ def unload_with_jobs():
     for k in range(20):
         nl.add(k)
     # two workers without sockets: the PS has a run, the module no user
+    tickets = Tickets("127.0.0.2", 5)
     for rank in range(2):
-        udp("127.0.0.2", control(T_JOIN, 5, nonce=rank + 1, bitmap=1 << rank))
+        tickets.join(rank + 1, bitmap=1 << rank)
     wait_for(lambda: nl.counters(5)["runs"] == 1, "run")
     epoch = u32(nl.job(5)[J_EPOCH])
     udp("127.0.0.2", data(5, [1, 2], epoch=epoch, flags=LAST))

@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(HERE, "../lib"))
 from atptest import (  # noqa: E402
     ABORT, ACK, DATA, ECN, EDGE, FAILED, FLOAT32, INT32, JOINED, J_TIMEOUT,
     J_WAITING, J_WINDOW, LAST, LEAVE, MCAST, OVERFLOW, PING, PONG, PORT, RAW,
-    RESEND, STATUS, SUM, SWITCHED, T_JOIN, WELCOME, Info, Netlink, attr,
+    RESEND, STATUS, SUM, SWITCHED, T_JOIN, WELCOME, Info, Netlink, Tickets, attr,
     control, data, header, join, main, new_net, pulled, pushed, refused, same,
     sock, start_join, sum_works, test, u32, udp, wait_for,
 )
@@ -388,18 +388,33 @@ def nonce_of_another_join():
 
 
 @test
+def ticket():
+    """A JOIN of long ago, or of one that has not heard what to repeat"""
+    r = Rack()
+
+    def inject():
+        for e, seq in ((r.epoch, 0x7fffffff), (r.epoch - 1, 2), (0, 1)):
+            r.inject(WORKER, control(T_JOIN, JOB, nonce=9, seq=seq,
+                                     epoch=e & 0xffffffff), nonce=1)
+        udp(WORKER, control(T_JOIN, JOB, nonce=9))
+    r.during(inject)
+
+
+@test
 def mismatch():
     """A JOIN of a worker that is configured otherwise; nobody is joined, so the
     answer finds nobody."""
     new_net()
     nl = Netlink()
     nl.add(JOB)
+    tickets = Tickets(WORKER, JOB)
     for n, fields in enumerate(({"workers": 3}, {"fragment": 64},
                                 {"window": 4}, {"scale": 1}), 1):
-        udp(WORKER, control(T_JOIN, JOB, nonce=77, **fields))
+        tickets.join(77, **fields)
+        # what it must repeat, and then that it is refused
         wait_for(lambda n=n: nl.drops()["mismatch"] == n and
-                 nl.drops()["state"] == n, "dropped")
-    same(sum(nl.drops().values()), 8)
+                 nl.drops()["state"] == 2 * n, "dropped")
+    same(sum(nl.drops().values()), 12)
     sum_works(join(JOB))
 
 
@@ -527,7 +542,7 @@ def restarted_worker():
     """Who needs a rank that joined with another nonce is told."""
     r = Rack()
     pushed(r.socks[0], 1)
-    udp(WORKER, control(T_JOIN, JOB, nonce=4711, bitmap=2))
+    Tickets(WORKER, JOB).join(4711, bitmap=2)
     for s in r.socks[:1]:
         wait_for(lambda s=s: Info(s).state == FAILED, "failed")
         same((Info(s).reason, Info(s).ranks), (3, 2))

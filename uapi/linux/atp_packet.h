@@ -36,7 +36,9 @@
  * @ATP_TYPE_STATUS: PS answers a resent fragment that is not complete yet:
  *	bitmap0 holds the workers that it has
  * @ATP_TYPE_PING: worker tells the PS that it is alive
- * @ATP_TYPE_PONG: PS answers %ATP_TYPE_PING
+ * @ATP_TYPE_PONG: PS answers %ATP_TYPE_PING, or %ATP_TYPE_JOIN before the run:
+ *	what epoch and sequenceNumber are, if the latter is not zero, the next
+ *	JOIN has to repeat
  */
 enum atp_type {
 	ATP_TYPE_DATA = 1,
