@@ -28,7 +28,7 @@
 	X(OVERLAP,	"overlap",	"partial sum of known and new")	   \
 	X(DISAGREE,	"disagree",	"ranks push different chunks")	   \
 	X(UNSENT,	"unsent",	"answer to what was never sent")   \
-	X(NONCE,	"nonce",	"answer to another join")	   \
+	X(NONCE,	"nonce",	"of another join")		   \
 	X(MISMATCH,	"mismatch",	"worker is configured otherwise")  \
 	X(STATE,	"state",	"not in this state")		   \
 	X(RAWFULL,	"rawfull",	"no room for raw values now")	   \

@@ -262,11 +262,17 @@ static enum atp_drop tell_ticket(const struct atp_ps *ps, u32 rank,
 	return pkt->seq ? ATP_DROP_NONCE : ATP_OK;
 }
 
+/* It is of no use once more. */
+static void next_ticket(struct atp_ps_member *m)
+{
+	m->ticket = m->ticket + 1 ?: 1;
+}
+
 /* The JOIN waits for the next run. */
 static void take_join(struct atp_ps_member *m, u32 nonce)
 {
 	if (!is_last(m, nonce))
-		m->ticket = m->ticket + 1 ?: 1;
+		next_ticket(m);
 	m->pending_nonce = nonce;
 	m->pending = true;
 	m->refused = 0;
@@ -300,6 +306,7 @@ static enum atp_drop rx_join(struct atp_ps *ps, u64 now, u32 rank,
 	    (pkt->epoch != ps->epoch || pkt->seq != m->ticket))
 		return tell_ticket(ps, rank, pkt, out);
 	if (!matches(&ps->params, ctl)) {
+		next_ticket(m);
 		refuse_waiting(ps, rank);
 		return refuse(ps, rank, 1U << rank, out);
 	}

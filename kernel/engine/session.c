@@ -15,6 +15,7 @@ enum match {
 	REFUSED,	/* it means nothing in this state */
 	NONCE,		/* the nonce of this join */
 	EPOCH,		/* the epoch of this run */
+	BOTH,		/* others may be told of the run in our name */
 };
 
 static enum match answers(const struct atp_session *s, u8 type)
@@ -29,7 +30,7 @@ static enum match answers(const struct atp_session *s, u8 type)
 		[ATP_TYPE_STATUS] = EPOCH,
 		[ATP_TYPE_WELCOME] = EPOCH,
 		[ATP_TYPE_ABORT] = EPOCH,
-		[ATP_TYPE_PONG] = EPOCH,
+		[ATP_TYPE_PONG] = BOTH,
 	};
 
 	if (s->state == ATP_SESSION_JOINING && type < ARRAY_SIZE(joining))
@@ -145,6 +146,12 @@ enum atp_drop atp_session_rx(struct atp_session *s, u64 now,
 	case EPOCH:
 		if (pkt->epoch != s->epoch)
 			return ATP_DROP_EPOCH;
+		break;
+	case BOTH:
+		if (pkt->epoch != s->epoch)
+			return ATP_DROP_EPOCH;
+		if (ctl.nonce != s->nonce)
+			return ATP_DROP_NONCE;
 		break;
 	case REFUSED:
 		return ATP_DROP_STATE;

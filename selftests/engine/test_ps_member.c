@@ -312,6 +312,27 @@ TEST(join_copies_of_long_ago)
 	EXPECT_FALSE(ps.members[1].pending);
 }
 
+/* Once it is mended, what it said before does not refuse the others again. */
+TEST(mismatch_late_copies)
+{
+	struct atp_params real;
+
+	make_ps(2, 10, 8);
+	real = params;
+	params.scale = 1;
+	EXPECT_EQ(join(1, 5), ATP_DROP_MISMATCH);
+	EXPECT_EQ(join(0, 6), ATP_DROP_MISMATCH);
+	late_join(1, 5);
+	params = real;
+	EXPECT_EQ(join(0, 7), ATP_OK);
+	params.scale = 1;
+	late_join(1, 5);
+	params = real;
+	EXPECT_TRUE(ps.members[0].pending);
+	EXPECT_EQ(join(1, 8), ATP_OK);
+	EXPECT_EQ(out.type, ATP_TYPE_WELCOME);
+}
+
 /* No run with a worker that died while it waited */
 TEST(join_is_forgotten)
 {

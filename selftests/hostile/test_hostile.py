@@ -465,7 +465,8 @@ def an_earlier_run():
         n = len(gradients)
         live.inject("host", "ps", gradients + controls,
                     {("ps", "epoch"): n, ("w0", "epoch"): n,
-                     ("ps", "nonce"): len(late)})
+                     ("ps", "nonce"): len(late),
+                     ("w0", "nonce"): len(kinds(controls, T_JOIN))})
         live.inject("host", "w0", results, {("w0", "epoch"): len(results)})
     live.during(at_hosts)
 
@@ -530,7 +531,8 @@ def whose_address_is_forged_without_a_switch():
         before = live.drops()
         due = {**before, ("ps", "epoch"): before["ps", "epoch"] + 2,
                ("w0", "epoch"): before["w0", "epoch"] + 2,
-               ("ps", "nonce"): before["ps", "nonce"] + 3}
+               ("ps", "nonce"): before["ps", "nonce"] + 3,
+               ("w0", "nonce"): before["w0", "nonce"] + 2}
         forge(data(job, LANES, **good(job, epoch=info.epoch ^ FAR)),
               from_rank_0(PING, info.epoch ^ FAR),
               from_rank_0(PING), from_rank_0(LEAVE),

@@ -394,9 +394,10 @@ def ticket():
 
     def inject():
         for e, seq in ((r.epoch, 0x7fffffff), (r.epoch - 1, 2), (0, 1)):
+            # the rank is told what to repeat, and has not asked
             r.inject(WORKER, control(T_JOIN, JOB, nonce=9, seq=seq,
-                                     epoch=e & 0xffffffff), nonce=1)
-        udp(WORKER, control(T_JOIN, JOB, nonce=9))
+                                     epoch=e & 0xffffffff), nonce=2)
+        r.inject(WORKER, control(T_JOIN, JOB, nonce=9), nonce=1)
     r.during(inject)
 
 

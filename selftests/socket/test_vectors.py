@@ -13,8 +13,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../lib"))
 from atptest import (  # noqa: E402
     FLOAT32, INT32, JOINING, J_FRAGMENT, J_TIMEOUT, J_WAITING, J_WINDOW, DTYPE,
-    RAW, SOL_ATP, Info, Netlink, attr, join, main, new_net, pushed, same, sock,
-    start_join, sum_works, test, u32, udp, wait_for,
+    RAW, SOL_ATP, T_JOIN, Info, Netlink, attr, join, main, new_net, pushed, same,
+    sock, start_join, sum_works, test, u32, udp, wait_for,
 )
 
 JOB, RANK = 7, 1
@@ -99,23 +99,26 @@ class Rack:
         return all(n == self.due[r] or n > self.due[r] and r in self.noise
                    for r, n in self.nl.drops().items())
 
-    def met(self, to, reason, flags):
+    def met(self, to, reason, flags, payload):
         """Why a worker drops what the PS says to it, if it does"""
         if to != "ps":
             return None
+        # the rank is told what to repeat, and has not asked
+        if reason == "nonce" and payload[1] == T_JOIN and any(payload[12:16]):
+            return "nonce"
         if reason == "epoch":
             return "state" if self.state == "joining" else "epoch"
         if reason == "ok" and flags & RAW:
             # the other rank is asked for the same
             return "unsent"
-        return "epoch" if reason == "mismatch" else None
+        return None
 
     def play(self, name, packets):
         self.seq = self.info().una
         for source, to, reason, payload in packets:
             una = self.info().una
             flags, = struct.unpack_from("!H", payload.ljust(4, b"\0"), 2)
-            met = self.met(to, reason, flags)
+            met = self.met(to, reason, flags, payload)
             for drop in (reason, met):
                 if drop in self.due:
                     self.due[drop] += 1
