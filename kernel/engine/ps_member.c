@@ -13,7 +13,8 @@
  * The network may keep a copy of a JOIN for as long as it likes, and it must
  * not be taken for a restarted worker.  So a JOIN is taken only if it repeats
  * what the PS has said to it: the epoch, and the rank's ticket, which is
- * another one once a JOIN was taken.  Whoever does not know them is told.
+ * another one once a JOIN was taken or refused.  Whoever does not know them is
+ * told.
  */
 #include "ps_internal.h"
 

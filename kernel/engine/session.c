@@ -15,7 +15,7 @@ enum match {
 	REFUSED,	/* it means nothing in this state */
 	NONCE,		/* the nonce of this join */
 	EPOCH,		/* the epoch of this run */
-	BOTH,		/* others may be told of the run in our name */
+	BOTH,		/* who asks in our name hears the epoch, too */
 };
 
 static enum match answers(const struct atp_session *s, u8 type)

@@ -31,10 +31,17 @@ static u32 all_ranks(void)
 	return atp_all_ranks(&params);
 }
 
+/* The last JOINs that were sent, for late copies of them */
+static struct {
+	u32 rank, nonce, epoch, seq;
+} sent[64];
+static u32 sents;
+
 static void make_ps(u32 workers, u32 lanes, u32 window)
 {
 	u32 i;
 
+	memset(sent, 0, sizeof(sent));
 	free(ps.cells);
 	params = (struct atp_params) {
 		.job = 77, .workers = workers, .fragment = lanes * 4,
@@ -93,12 +100,6 @@ static enum atp_drop rx_ctl(u8 type, u32 rank, u32 nonce, u32 epoch)
 {
 	return rx_ctl_seq(type, rank, nonce, epoch, 0);
 }
-
-/* The last JOINs that were sent, for late copies of them */
-static struct {
-	u32 rank, nonce, epoch, seq;
-} sent[64];
-static u32 sents;
 
 static enum atp_drop join_with(u32 rank, u32 nonce, u32 epoch, u32 seq)
 {
