@@ -65,7 +65,8 @@ struct atp_cell {
  * @pending_nonce: of the last JOIN that was taken: it waits for the next run,
  *	or was refused, or is over
  * @ticket: what the next JOIN must repeat, not zero; another one for each
- * @refused: ranks for whose configuration that JOIN was refused
+ * @refused: ranks for whose configuration or silence that JOIN was refused
+ * @refusal: enum atp_reason for @refused
  * @joined: takes part in the run, or did when it failed, and has not left
  * @pending: waits for the next run; not @joined then
  * @switched: its last gradient came through a switch
@@ -76,6 +77,7 @@ struct atp_ps_member {
 	u32	pending_nonce;
 	u32	ticket;
 	u32	refused;
+	u32	refusal;
 	bool	joined;
 	bool	pending;
 	bool	switched;

@@ -23,12 +23,13 @@ void atp_ps_ask_all(struct atp_ps_out *out, const struct atp_ps *ps, u32 seq);
 void atp_ps_complete(struct atp_ps *ps, struct atp_cell *cell,
 		     struct atp_ps_out *out);
 
-/* ps_member.c: who takes part */
+/* ps_member.c: who takes part, and how a run ends */
 u32 atp_ps_joined(const struct atp_ps *ps);
+bool atp_ps_silent(const struct atp_ps *ps, u32 rank, u64 now);
+void atp_ps_ask_abort(struct atp_ps_out *out, const struct atp_ps *ps,
+		      u32 ranks, u32 reason, u32 blame);
 void atp_ps_end(struct atp_ps *ps, u64 now, u32 reason, u32 blame,
 		struct atp_ps_out *out);
-void atp_ps_begin_if_all_wait(struct atp_ps *ps, u64 now,
-			      struct atp_ps_out *out);
 void atp_ps_left(struct atp_ps *ps, u64 now, struct atp_ps_out *out);
 bool atp_ps_needs_left(struct atp_ps *ps, const struct atp_cell *cell, u64 now,
 		       struct atp_ps_out *out);
@@ -40,6 +41,18 @@ enum atp_drop atp_ps_rx_ctl(struct atp_ps *ps, u64 now,
 			    struct atp_ps_out *out);
 u32 atp_ps_build_ctl(const struct atp_ps *ps, const struct atp_ps_out *out,
 		     u32 rank, void *buf);
+
+/* ps_join.c: joining, leaving, and how a run begins */
+void atp_ps_begin_if_all_wait(struct atp_ps *ps, u64 now,
+			      struct atp_ps_out *out);
+void atp_ps_forget_silent(struct atp_ps *ps, u64 now, u32 here);
+enum atp_drop atp_ps_rx_join(struct atp_ps *ps, u64 now, u32 rank,
+			     const struct atp_pkt *pkt,
+			     const struct atp_ctl_host *ctl,
+			     struct atp_ps_out *out);
+enum atp_drop atp_ps_rx_leave(struct atp_ps *ps, u64 now, u32 rank,
+			      const struct atp_ctl_host *ctl,
+			      struct atp_ps_out *out);
 
 /* ps_server.c: the application that makes the results */
 void atp_ps_summed(struct atp_ps *ps, u64 now, struct atp_cell *cell,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who takes part: joining, leaving, silence, and how a run ends
+ * Who takes part in a run, silence, and how a run ends
  * (Documentation/protocol.rst, Joining).
  *
  * A rank is, as far as the PS knows,
@@ -9,12 +9,6 @@
  *	-	-	away: never seen, or has left
  *	-	yes	waiting for the next run, whether one goes on or not
  *	yes	-	in the run, or in the one that failed: to be told
- *
- * The network may keep a copy of a JOIN for as long as it likes, and it must
- * not be taken for a restarted worker.  So a JOIN is taken only if it repeats
- * what the PS has said to it: the epoch, and the rank's ticket, which is
- * another one once a JOIN was taken or refused.  Whoever does not know them is
- * told.
  */
 #include "ps_internal.h"
 
@@ -41,7 +35,8 @@ u32 atp_ps_pending(const struct atp_ps *ps)
 	return ranks;
 }
 
-static bool is_silent(const struct atp_ps *ps, u32 rank, u64 now)
+/* Has it been silent for the job's timeout? */
+bool atp_ps_silent(const struct atp_ps *ps, u32 rank, u64 now)
 {
 	return now >= ps->members[rank].heard + ps->params.timeout;
 }
@@ -54,7 +49,7 @@ static u64 abort_interval(const struct atp_ps *ps)
 	return div_u64(ps->params.timeout, 2 * ATP_PS_ABORTS);
 }
 
-static void ask_abort(struct atp_ps_out *out, const struct atp_ps *ps,
+void atp_ps_ask_abort(struct atp_ps_out *out, const struct atp_ps *ps,
 		      u32 ranks, u32 reason, u32 blame)
 {
 	atp_ps_ask(out, ps, ATP_TYPE_ABORT, ranks, 0);
@@ -86,24 +81,9 @@ void atp_ps_end(struct atp_ps *ps, u64 now, u32 reason, u32 blame,
 	ps->aborts = 0;
 	if (!joined)
 		return;
-	ask_abort(out, ps, joined, reason, blame);
+	atp_ps_ask_abort(out, ps, joined, reason, blame);
 	ps->aborts = ATP_PS_ABORTS - 1;
 	ps->next_abort = now + abort_interval(ps);
-}
-
-/* Of the JOIN that was taken last: it waits, or is to be told not to */
-static bool is_last(const struct atp_ps_member *m, u32 nonce)
-{
-	return (m->pending || m->refused) && nonce == m->pending_nonce;
-}
-
-/* A copy of a JOIN or LEAVE whose turn is over.  Of those before nothing is
- * known, nor need it be.
- */
-static bool is_over(const struct atp_ps_member *m, u32 nonce)
-{
-	return nonce == m->nonce ||
-	       (nonce == m->pending_nonce && !is_last(m, nonce));
 }
 
 void atp_ps_fail(struct atp_ps *ps, u64 now, u32 reason, u32 blame,
@@ -112,57 +92,6 @@ void atp_ps_fail(struct atp_ps *ps, u64 now, u32 reason, u32 blame,
 	memset(out, 0, sizeof(*out));
 	if (ps->running)
 		atp_ps_end(ps, now, reason, blame, out);
-}
-
-static void begin(struct atp_ps *ps, u64 now, struct atp_ps_out *out)
-{
-	u32 i;
-
-	for (i = 0; i < ps->params.workers; i++) {
-		struct atp_ps_member *m = &ps->members[i];
-
-		m->nonce = m->pending_nonce;
-		m->heard = now;
-		m->joined = true;
-		m->pending = false;
-		m->switched = false;
-	}
-	for (i = 0; i < 2 * ps->params.window; i++)
-		ps->cells[i].state = ATP_CELL_EMPTY;
-	atp_ps_server_begin(ps);
-	ps->raw_used = 0;
-	ps->frontier = 0;
-	ps->salt = 0;
-	ps->reason = ATP_REASON_NONE;
-	ps->blame = 0;
-	ps->aborts = 0;
-	ps->epoch++;
-	ps->running = true;
-	ps->stats.runs++;
-	atp_ps_ask(out, ps, ATP_TYPE_WELCOME, atp_ps_joined(ps), 0);
-	out->events |= ATP_PS_EV_RUN;
-}
-
-void atp_ps_begin_if_all_wait(struct atp_ps *ps, u64 now,
-			      struct atp_ps_out *out)
-{
-	u32 rank;
-
-	if (ps->running || atp_ps_pending(ps) != atp_all_ranks(&ps->params))
-		return;
-	if (ps->params.server && !ps->server.pending)
-		return;
-	/* A worker that waits repeats its JOIN; one that does not is gone, or
-	 * is told once more what to repeat.
-	 */
-	for (rank = 0; rank < ps->params.workers; rank++) {
-		if (!is_silent(ps, rank, now))
-			continue;
-		ps->members[rank].pending = false;
-		ps->members[rank].pending_nonce = 0;
-	}
-	if (atp_ps_pending(ps) == atp_all_ranks(&ps->params))
-		begin(ps, now, out);
 }
 
 /* A fragment of one that is still there cannot complete any more, because it
@@ -193,9 +122,9 @@ enum atp_drop atp_ps_other_run(const struct atp_ps *ps,
 			       struct atp_ps_out *out)
 {
 	if (pkt->epoch == ps->epoch && ps->reason != ATP_REASON_NONE)
-		ask_abort(out, ps, from, ps->reason, ps->blame);
+		atp_ps_ask_abort(out, ps, from, ps->reason, ps->blame);
 	else
-		ask_abort(out, ps, from, ATP_REASON_EPOCH, 0);
+		atp_ps_ask_abort(out, ps, from, ATP_REASON_EPOCH, 0);
 	out->epoch = pkt->epoch;
 	return ATP_DROP_EPOCH;
 }
@@ -218,139 +147,6 @@ void atp_ps_left(struct atp_ps *ps, u64 now, struct atp_ps_out *out)
 		    atp_ps_needs_left(ps, cell, now, out))
 			return;
 	}
-}
-
-static bool matches(const struct atp_params *params,
-		    const struct atp_ctl_host *ctl)
-{
-	return ctl->workers == params->workers &&
-	       ctl->fragment == params->fragment &&
-	       ctl->window == params->window && ctl->scale == params->scale &&
-	       ctl->server == params->server;
-}
-
-/* By its nonce it is for who asked, not for one in the run. */
-static enum atp_drop refuse(const struct atp_ps *ps, u32 rank, u32 blame,
-			    struct atp_ps_out *out)
-{
-	ask_abort(out, ps, 1U << rank, ATP_REASON_MISMATCH, blame);
-	out->epoch = 0;
-	return ATP_DROP_MISMATCH;
-}
-
-/* A rank is configured otherwise.  Those who wait for it would wait in vain:
- * they are told when they ask again.  Who asks anew waits: it may be mended.
- */
-static void refuse_waiting(struct atp_ps *ps, u32 rank)
-{
-	u32 i;
-
-	for (i = 0; i < ps->params.workers; i++) {
-		if (!ps->members[i].pending || ps->running)
-			continue;
-		ps->members[i].pending = false;
-		ps->members[i].refused = 1U << rank;
-	}
-}
-
-/* Its sender has not heard what it must repeat, or that was long ago. */
-static enum atp_drop tell_ticket(const struct atp_ps *ps, u32 rank,
-				 const struct atp_pkt *pkt,
-				 struct atp_ps_out *out)
-{
-	atp_ps_ask(out, ps, ATP_TYPE_PONG, 1U << rank,
-		   ps->members[rank].ticket);
-	return pkt->seq ? ATP_DROP_NONCE : ATP_OK;
-}
-
-/* It is of no use once more. */
-static void next_ticket(struct atp_ps_member *m)
-{
-	m->ticket = m->ticket + 1 ?: 1;
-}
-
-/* The JOIN waits for the next run. */
-static void take_join(struct atp_ps_member *m, u32 nonce)
-{
-	if (!is_last(m, nonce))
-		next_ticket(m);
-	m->pending_nonce = nonce;
-	m->pending = true;
-	m->refused = 0;
-	m->joined = false;
-}
-
-static enum atp_drop rx_join(struct atp_ps *ps, u64 now, u32 rank,
-			     const struct atp_pkt *pkt,
-			     const struct atp_ctl_host *ctl,
-			     struct atp_ps_out *out)
-{
-	struct atp_ps_member *m = &ps->members[rank];
-	bool was_joined = m->joined;
-
-	if (!ctl->nonce)
-		return ATP_DROP_NONCE;
-	out->nonce = ctl->nonce;
-	if (m->joined && ctl->nonce == m->nonce) {
-		/* WELCOME was lost, or ABORT */
-		if (!ps->running) {
-			ask_abort(out, ps, 1U << rank, ps->reason, ps->blame);
-			return ATP_OK;
-		}
-		m->heard = now;
-		atp_ps_ask(out, ps, ATP_TYPE_WELCOME, 1U << rank, 0);
-		return ATP_OK;
-	}
-	if (is_over(m, ctl->nonce))
-		return ATP_DROP_NONCE;
-	if (!is_last(m, ctl->nonce) &&
-	    (pkt->epoch != ps->epoch || pkt->seq != m->ticket))
-		return tell_ticket(ps, rank, pkt, out);
-	if (!matches(&ps->params, ctl)) {
-		next_ticket(m);
-		refuse_waiting(ps, rank);
-		return refuse(ps, rank, 1U << rank, out);
-	}
-	if (m->refused && ctl->nonce == m->pending_nonce)
-		return refuse(ps, rank, m->refused, out);
-
-	take_join(m, ctl->nonce);
-	m->heard = now;
-	/* It started again, or its LEAVE was lost or overtaken: the same to the
-	 * others, who may need no more than their last results.
-	 */
-	if (was_joined && ps->running)
-		atp_ps_left(ps, now, out);
-	atp_ps_begin_if_all_wait(ps, now, out);
-	/* to all of a run, each with its own */
-	if (out->type)
-		out->nonce = 0;
-	else
-		atp_ps_ask(out, ps, ATP_TYPE_PONG, 1U << rank, 0);
-	return ATP_OK;
-}
-
-static enum atp_drop rx_leave(struct atp_ps *ps, u64 now, u32 rank,
-			      const struct atp_ctl_host *ctl,
-			      struct atp_ps_out *out)
-{
-	struct atp_ps_member *m = &ps->members[rank];
-
-	if (m->pending && ctl->nonce == m->pending_nonce) {
-		m->pending = false;
-		return ATP_OK;
-	}
-	if (!m->joined || ctl->nonce != m->nonce) {
-		/* it says so several times, until it joins again */
-		if (!m->joined && !m->pending && ctl->nonce &&
-		    is_over(m, ctl->nonce))
-			return ATP_OK;
-		return ATP_DROP_NONCE;
-	}
-	m->joined = false;
-	if (ps->running)
-		atp_ps_left(ps, now, out);
-	return ATP_OK;
 }
 
 static enum atp_drop rx_ping(struct atp_ps *ps, u64 now, u32 rank,
@@ -392,9 +188,9 @@ enum atp_drop atp_ps_rx_ctl(struct atp_ps *ps, u64 now,
 	atp_ctl_read(&ctl, pkt->payload);
 	switch (pkt->type) {
 	case ATP_TYPE_JOIN:
-		return rx_join(ps, now, rank, pkt, &ctl, out);
+		return atp_ps_rx_join(ps, now, rank, pkt, &ctl, out);
 	case ATP_TYPE_LEAVE:
-		return rx_leave(ps, now, rank, &ctl, out);
+		return atp_ps_rx_leave(ps, now, rank, &ctl, out);
 	default:
 		return rx_ping(ps, now, rank, pkt, &ctl, out);
 	}
@@ -405,32 +201,42 @@ u64 atp_ps_deadline(const struct atp_ps *ps)
 	u64 first = U64_MAX;
 	u32 rank;
 
-	if (!ps->running)
-		return ps->aborts ? ps->next_abort : U64_MAX;
 	for (rank = 0; rank < ps->params.workers; rank++)
-		if (ps->members[rank].joined)
+		if (ps->members[rank].pending ||
+		    (ps->running && ps->members[rank].joined))
 			first = min(first, ps->members[rank].heard);
-	first = min(first + ps->params.timeout, atp_ps_dispute_deadline(ps));
+	if (first != U64_MAX)
+		first += ps->params.timeout;
+	if (!ps->running)
+		return ps->aborts ? min(first, ps->next_abort) : first;
+	first = min(first, atp_ps_dispute_deadline(ps));
 	return min(first, atp_ps_wait_deadline(ps));
+}
+
+static void run_timeout(struct atp_ps *ps, u64 now, struct atp_ps_out *out)
+{
+	u32 silent = 0;
+	u32 rank;
+
+	for (rank = 0; rank < ps->params.workers; rank++)
+		if (ps->members[rank].joined && atp_ps_silent(ps, rank, now))
+			silent |= 1U << rank;
+	if (silent)
+		atp_ps_end(ps, now, ATP_REASON_SILENT, silent, out);
+	else
+		atp_ps_dispute_timeout(ps, now, out);
+	if (ps->running)
+		atp_ps_wait_timeout(ps, now, out);
 }
 
 void atp_ps_timeout(struct atp_ps *ps, u64 now, struct atp_ps_out *out)
 {
 	u32 joined = atp_ps_joined(ps);
-	u32 silent = 0;
-	u32 rank;
 
 	memset(out, 0, sizeof(*out));
+	atp_ps_forget_silent(ps, now, 0);
 	if (ps->running) {
-		for (rank = 0; rank < ps->params.workers; rank++)
-			if ((joined & (1U << rank)) && is_silent(ps, rank, now))
-				silent |= 1U << rank;
-		if (silent)
-			atp_ps_end(ps, now, ATP_REASON_SILENT, silent, out);
-		else
-			atp_ps_dispute_timeout(ps, now, out);
-		if (ps->running)
-			atp_ps_wait_timeout(ps, now, out);
+		run_timeout(ps, now, out);
 		return;
 	}
 	if (!ps->aborts || now < ps->next_abort)
@@ -438,7 +244,7 @@ void atp_ps_timeout(struct atp_ps *ps, u64 now, struct atp_ps_out *out)
 	ps->aborts--;
 	ps->next_abort = now + abort_interval(ps);
 	if (joined)
-		ask_abort(out, ps, joined, ps->reason, ps->blame);
+		atp_ps_ask_abort(out, ps, joined, ps->reason, ps->blame);
 }
 
 void atp_ps_stop(struct atp_ps *ps, struct atp_ps_out *out)
@@ -472,6 +278,25 @@ static u32 nonce_for(const struct atp_ps *ps, const struct atp_ps_out *out,
 	return m->joined && out->epoch == ps->epoch ? m->nonce : 0;
 }
 
+/* Ranks that take part, or did in what is not complete: that may still be.  A
+ * worker that hears that somebody is missing need not begin anything new.
+ */
+static u32 takes_part(const struct atp_ps *ps)
+{
+	u32 ranks = atp_ps_joined(ps);
+	const struct atp_cell *cell;
+	u32 i, seq;
+
+	for (i = 0; ranks != atp_all_ranks(&ps->params) &&
+	     i < ps->params.window; i++) {
+		seq = ps->frontier + i;
+		cell = atp_ps_cell(ps, seq);
+		if (atp_ps_holds(cell, seq) && cell->state != ATP_CELL_COMPLETE)
+			ranks |= cell->bitmap;
+	}
+	return ranks;
+}
+
 u32 atp_ps_build_ctl(const struct atp_ps *ps, const struct atp_ps_out *out,
 		     u32 rank, void *buf)
 {
@@ -496,6 +321,9 @@ u32 atp_ps_build_ctl(const struct atp_ps *ps, const struct atp_ps_out *out,
 	if (out->type == ATP_TYPE_ABORT) {
 		ctl.reason = out->reason;
 		ctl.ranks = out->blame;
+	} else if (out->type == ATP_TYPE_PONG && ps->running) {
+		ctl.ranks = takes_part(ps);
+		ctl.server = ps->server.joined;
 	} else if (out->type == ATP_TYPE_STATUS) {
 		pkt.bitmap0 = atp_ps_cell(ps, out->seq)->bitmap;
 	}

@@ -75,6 +75,7 @@ void atp_ps_server_join(struct atp_ps *ps, u64 now, struct atp_ps_out *out)
 {
 	memset(out, 0, sizeof(*out));
 	ps->server.pending = true;
+	atp_ps_forget_silent(ps, now, 0);
 	atp_ps_begin_if_all_wait(ps, now, out);
 }
 

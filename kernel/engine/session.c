@@ -59,6 +59,7 @@ void atp_session_join(struct atp_session *s, u64 now, u32 nonce)
 	s->epoch = 0;
 	s->reason = ATP_REASON_NONE;
 	s->ranks = 0;
+	s->over = false;
 	s->heard = now;
 	s->next = now;
 	s->interval = ATP_JOIN_INTERVAL_MIN;
@@ -112,11 +113,15 @@ static void rx_ctl(struct atp_session *s, u64 now, const struct atp_pkt *pkt,
 		fail(s, ctl->reason, ctl->ranks);
 		break;
 	case ATP_TYPE_PONG:
-		s->ranks = ctl->ranks;
-		if (s->state == ATP_SESSION_JOINED)
+		if (s->state == ATP_SESSION_JOINED) {
+			/* nobody comes back to a run, whatever comes late */
+			s->over |= ctl->ranks != atp_all_ranks(&s->params) ||
+				   ctl->server != s->params.server;
 			s->next = now + beat(s);
-		else
-			rx_ticket(s, now, pkt);
+			break;
+		}
+		s->ranks = ctl->ranks;
+		rx_ticket(s, now, pkt);
 		break;
 	}
 }

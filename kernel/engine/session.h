@@ -33,6 +33,8 @@ enum atp_session_state {
  * @epoch: run, once joined
  * @reason: enum atp_reason, once failed
  * @ranks: joining: ranks that the PS has; failed: who is to blame
+ * @over: joined: somebody has left, and what is sent for the first time from
+ *	now on lacks that part
  * @heard: when the PS was last heard
  * @next: when to send the next JOIN, PING or LEAVE
  * @interval: between JOINs, backed off
@@ -48,6 +50,7 @@ struct atp_session {
 	u32	epoch;
 	u32	reason;
 	u32	ranks;
+	bool	over;
 	u64	heard;
 	u64	next;
 	u64	interval;

@@ -255,4 +255,24 @@ static s32 answer_lane(u32 i)
 	return get_unaligned_le32(ans.payload + 4 * i);
 }
 
+static void expect_nothing(void)
+{
+	EXPECT_EQ(out.type, 0);
+	EXPECT_EQ(out.events, 0);
+}
+
+static void expect_abort(u32 ranks, u32 reason, u32 blame)
+{
+	EXPECT_EQ(out.type, ATP_TYPE_ABORT);
+	EXPECT_EQ(out.ranks, ranks);
+	EXPECT_FALSE(out.mcast);
+	EXPECT_EQ(out.reason, reason);
+	EXPECT_EQ(out.blame, blame);
+	if (out.ranks) {
+		read_answer(__ffs(out.ranks), false);
+		EXPECT_EQ(ctl.reason, reason);
+		EXPECT_EQ(ctl.ranks, blame);
+	}
+}
+
 #endif /* _ATP_SELFTESTS_PS_FIXTURE_H */

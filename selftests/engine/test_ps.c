@@ -7,12 +7,6 @@ static struct atp_cell *cell_of(u32 seq)
 	return &ps.cells[seq % (2 * params.window)];
 }
 
-static void expect_nothing(void)
-{
-	EXPECT_EQ(out.type, 0);
-	EXPECT_EQ(out.events, 0);
-}
-
 static void expect_status(u32 ranks, u32 seq, u32 bitmap)
 {
 	EXPECT_EQ(out.type, ATP_TYPE_STATUS);

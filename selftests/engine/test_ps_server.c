@@ -73,6 +73,14 @@ TEST(run_needs_it)
 	EXPECT_EQ(out.type, ATP_TYPE_WELCOME);
 	EXPECT_EQ(out.ranks, ALL);
 	EXPECT_EQ(out.events, ATP_PS_EV_RUN);
+	/* who asks hears whether it is still there */
+	EXPECT_EQ(ping(0), ATP_OK);
+	read_answer(0, false);
+	EXPECT_EQ(ctl.server, 1);
+	atp_ps_server_leave(&ps, now, &out);
+	EXPECT_EQ(ping(0), ATP_OK);
+	read_answer(0, false);
+	EXPECT_EQ(ctl.server, 0);
 	/* and it does not wait any more */
 	make();
 	atp_ps_server_leave(&ps, now, &out);

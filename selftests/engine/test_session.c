@@ -250,6 +250,35 @@ TEST(joined_table)
 	EXPECT_EQ(s.ranks, 0x4);
 }
 
+/* Who has left stays away, though an older PONG comes later. */
+TEST(somebody_has_left)
+{
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		joined(SEC);
+		/* of another run, of somebody else's join */
+		EXPECT_EQ(rx_ctl(SEC, ATP_TYPE_PONG, 9, EPOCH - 1, NONCE, 0,
+				 0x17), ATP_DROP_EPOCH);
+		EXPECT_EQ(rx_ctl(SEC, ATP_TYPE_PONG, 9, EPOCH, NONCE + 1, 0,
+				 0x17), ATP_DROP_NONCE);
+		EXPECT_EQ(rx_ctl(SEC, ATP_TYPE_PONG, 9, EPOCH, NONCE, 0, 0x1f),
+			  ATP_OK);
+		EXPECT_FALSE(s.over);
+		/* the first time a rank, then the application at the PS */
+		s.params.server = i;
+		EXPECT_EQ(rx_ctl(SEC, ATP_TYPE_PONG, 9, EPOCH, NONCE, 0,
+				 i ? 0x1f : 0x17), ATP_OK);
+		EXPECT_TRUE(s.over);
+		s.params.server = false;
+		EXPECT_EQ(rx_ctl(SEC, ATP_TYPE_PONG, 9, EPOCH, NONCE, 0, 0x1f),
+			  ATP_OK);
+		EXPECT_TRUE(s.over);
+	}
+	joined(SEC);
+	EXPECT_FALSE(s.over);
+}
+
 /* Every quarter of the timeout, whatever else is heard */
 TEST(pings)
 {
