@@ -320,7 +320,8 @@ static __poll_t atp_poll(struct file *file, struct socket *sock,
 		mask |= EPOLLERR;
 	if (state == TCP_CLOSE || shutdown == SHUTDOWN_MASK)
 		mask |= EPOLLHUP;
-	if (READ_ONCE(as->failed) || READ_ONCE(as->eof))
+	if (READ_ONCE(as->failed) || READ_ONCE(as->eof) ||
+	    READ_ONCE(as->alone))
 		mask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
 	if (READ_ONCE(as->ready))
 		mask |= EPOLLIN | EPOLLRDNORM;

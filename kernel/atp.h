@@ -223,6 +223,8 @@ static inline u32 atp_job_slot(u32 rank)
  *	next pull may give; read without lock
  * @idle: every chunk that was pushed is complete; read without lock
  * @eof: shut down, no result comes any more; read without lock
+ * @alone: others have left and nothing of this one is in flight, so no result
+ *	comes; read without lock
  * @failed: a run has ended by failure; read without lock
  * @frags: window slots of @worker, charged to the socket
  * @folded: statistics of @worker already in the counters
@@ -258,6 +260,7 @@ struct atp_sock {
 	u32			ready;
 	bool			idle;
 	bool			eof;
+	bool			alone;
 	bool			failed;
 	struct atp_frag		*frags;
 	struct atp_worker_stats	folded;

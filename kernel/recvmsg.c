@@ -13,6 +13,7 @@ static bool atp_sk_may_pull(struct sock *sk)
 	const struct atp_sock *as = atp_sk(sk);
 
 	return READ_ONCE(as->ready) || READ_ONCE(as->eof) ||
+	       READ_ONCE(as->alone) ||
 	       READ_ONCE(sk->sk_state) != TCP_ESTABLISHED;
 }
 
@@ -77,7 +78,7 @@ static struct atp_chunk *atp_sk_pull(struct sock *sk, bool peek)
 }
 
 /* Take the oldest chunk, or look at it.  Return: chunk; NULL with @err for
- * none: 0 after shutdown; @run is whose result it is.  Context: process, takes
+ * none: 0 after the last; @run is whose result it is.  Context: process, takes
  * the socket lock.
  */
 static struct atp_chunk *atp_pull_begin(struct sock *sk, size_t len, int flags,
@@ -103,9 +104,11 @@ static struct atp_chunk *atp_pull_begin(struct sock *sk, size_t len, int flags,
 		if (chunk || *err)
 			goto out;
 	}
-	/* the run has ended, or nothing was ever joined, or shutdown */
+	/* the run has ended, or nothing was ever joined, or shutdown, or others
+	 * have left, which is no failure of who has all that it wanted
+	 */
 	*err = sock_error(sk);
-	if (!*err && !as->eof)
+	if (!*err && !as->eof && !as->alone)
 		*err = atp_sk_errno(sk);
 out:
 	release_sock(sk);

@@ -188,6 +188,7 @@ void atp_sk_fail(struct sock *sk, u32 reason, u32 ranks)
 	if (as->running)
 		atp_sk_fold(as);
 	WRITE_ONCE(as->failed, true);
+	WRITE_ONCE(as->alone, false);
 	/* nobody gets what the application would make of a sum */
 	if (as->server)
 		WRITE_ONCE(as->ready, 0);
@@ -240,7 +241,7 @@ static void atp_sk_leave(struct sock *sk)
 void atp_sk_update(struct sock *sk)
 {
 	struct atp_sock *as = atp_sk(sk);
-	bool idle, eof;
+	bool idle, eof, alone;
 	u32 ready = 0;
 
 	sock_owned_by_me(sk);
@@ -253,7 +254,14 @@ void atp_sk_update(struct sock *sk)
 	eof = sk->sk_shutdown & RCV_SHUTDOWN ||
 	      (sk->sk_shutdown & SEND_SHUTDOWN &&
 	       !(as->running && as->worker.head));
+	alone = as->running && !as->worker.head && !eof &&
+		as->session.state == ATP_SESSION_JOINED && as->session.over;
 	WRITE_ONCE(as->ready, ready);
+	if (alone != as->alone) {
+		WRITE_ONCE(as->alone, alone);
+		if (alone)
+			sk->sk_state_change(sk);
+	}
 	if (idle != as->idle || eof != as->eof) {
 		WRITE_ONCE(as->idle, idle);
 		WRITE_ONCE(as->eof, eof);
@@ -342,6 +350,9 @@ static enum atp_drop atp_sk_packet(struct sock *sk, const struct atp_pkt *pkt,
 	} else if (!reason && (pkt->type == ATP_TYPE_DATA ||
 			       pkt->type == ATP_TYPE_STATUS)) {
 		reason = atp_sk_data(sk, pkt, now);
+	} else if (!reason) {
+		/* who has left */
+		atp_sk_update(sk);
 	}
 	return reason;
 }

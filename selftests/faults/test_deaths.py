@@ -371,6 +371,71 @@ def pending_calls_end_when_the_job_is_removed():
         errno.EIDRM, REMOVED, 0)
 
 
+def a_pull_of_one_that_has_pushed_nothing_ends():
+    """A worker is killed; others have nothing that could lack its part."""
+    job()
+    last = None
+    with Monitor("w0", JOB) as at_worker:
+        ranks = [Rank(rank) for rank in range(LAST)]
+        try:
+            for rank in ranks:
+                rank.begin()
+            last = Workers(LAST, LAST, *ENDLESS)
+            for rank in ranks:
+                rank.joined()
+                rank.sock.setblocking(True)
+            last.kill()
+            # the end, as after shutdown(): they may have all that they want
+            for rank in ranks:
+                expect(rank.sock.recv(4), b"")
+            ranks[0].sock.send(bytes(4))
+            for rank in ranks:
+                wait_for(lambda: rank.info() ==  # noqa: B023
+                         (STATE_FAILED, LEFT, 1 << LAST), "failure")
+            told = error_message(ranks[0].sock)
+            expect(told, ErrorMessage(errno.ECONNRESET, JOB, 0, LEFT,
+                                      1 << LAST, 0, 0))
+            event = at_worker.event("failed", "left")
+            expect((event["rank"], event["ranks"], event["fragment"]),
+                   (0, [LAST], 0))
+        finally:
+            if last:
+                last.kill()
+            for rank in ranks:
+                rank.close()
+    a_run_works()
+
+
+def a_join_that_waits_for_a_dead_host_ends():
+    """It had joined, the run had not begun; another rank never came."""
+    job()
+    ranks = [Rank(0), Rank(LAST)]
+    waits, dead = ranks
+    try:
+        for rank in ranks:
+            rank.begin()
+        for rank in 0, LAST:
+            wait_for(lambda: ps_job()["workers"][rank]["joined"],  # noqa: B023
+                     "JOIN")
+        rack("link", f"w{LAST}", "down")
+        waits.sock.setblocking(True)
+        try:
+            waits.join()
+            raise AssertionError("joined")
+        except OSError as error:
+            expect(error.errno, errno.ETIMEDOUT)
+        expect(waits.info(), (STATE_FAILED, SILENT, 1 << LAST))
+        expect(error_message(waits.sock),
+               ErrorMessage(errno.ETIMEDOUT, JOB, 0, SILENT, 1 << LAST, 0, 0))
+        wait_for(lambda: dead.info()[0] == STATE_FAILED, "failure")
+        expect(dead.info(), (STATE_FAILED, PS_SILENT, 0))
+    finally:
+        rack("link", f"w{LAST}", "up")
+        for rank in ranks:
+            rank.close()
+    a_run_works()
+
+
 def a_join_that_waits_ends_too():
     """Nobody answers: the PS is dead before the run begins."""
     job()
@@ -425,7 +490,9 @@ TESTS = (
     pending_calls_end_when_a_host_dies,
     pending_calls_end_when_the_ps_dies,
     pending_calls_end_when_the_job_is_removed,
+    a_pull_of_one_that_has_pushed_nothing_ends,
     a_join_that_waits_ends_too,
+    a_join_that_waits_for_a_dead_host_ends,
     the_module_comes_back,
 )
 

@@ -227,6 +227,31 @@ TEST(edge_of_the_end)
 	EXPECT_EQ(recv(fds[0], &lane, 4, 0), 0);
 }
 
+/* A rank has left: a pull does not wait, as no result comes any more. */
+TEST(edge_of_leaving)
+{
+	int fds[2], ep;
+	int32_t lane;
+
+	host_net();
+	job_add(2, "");
+	join_all(fds, 2);
+	ep = watch(fds[0], EPOLLIN | EPOLLRDHUP | EPOLLET);
+	one_chunk(fds, 1);
+	EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLIN);
+	pull(fds[0], &lane, 4);
+	close(fds[1]);
+	EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLIN | EPOLLRDHUP);
+	EXPECT_EQ(seen(ep, 0), 0);
+	EXPECT_EQ(events_of(fds[0], 0), POLLIN | POLLOUT | POLLRDHUP);
+	EXPECT_EQ(recv(fds[0], &lane, 4, MSG_DONTWAIT), 0);
+	EXPECT_EQ(info_of(fds[0]).state, ATP_JOINED);
+	/* as soon as something is in flight it is waited for */
+	push(fds[0], &lane, 4);
+	wait_events(fds[0], POLLERR);
+	EXPECT_ERRNO(recv(fds[0], &lane, 4, MSG_DONTWAIT), ECONNRESET);
+}
+
 TEST(edge_of_room)
 {
 	char bytes[8192] = {};

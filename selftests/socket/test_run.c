@@ -2,6 +2,7 @@
 /* How a run ends, whom everybody blames, and what comes after. */
 #include <sched.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 #include "host.h"
 
 static void pair(int *fds, uint32_t workers, const char *more)
@@ -61,7 +62,7 @@ TEST(needed_after_close)
 	sum_works(fds, 3);
 	close(fds[0]);
 	/* nobody needs it: no harm */
-	EXPECT_EQ(events_of(fds[1], 0), POLLOUT);
+	EXPECT_EQ(events_of(fds[1], 0) & (POLLERR | POLLHUP), 0);
 	push(fds[1], &lane, 4);
 	for (i = 1; i < 3; i++) {
 		wait_state(fds[i], ATP_FAILED);
@@ -70,28 +71,129 @@ TEST(needed_after_close)
 	}
 }
 
-/* Who has pushed nothing needs nobody: its pull sleeps on after a close, until
- * some rank pushes.
+/* Who has pushed nothing and waits for a result learns that there is none, and
+ * is not harmed: it may have all that it wants.  The next push is.
  */
 TEST(close_while_one_only_pulls)
 {
 	uint32_t lane = 0, result;
 	struct call c;
-	int fds[3];
+	int fds[3], i;
 
 	pair(fds, 3, "");
 	start_pull(&c, fds[0], &result, 4);
 	close(fds[2]);
-	host_must("until %s -j job show %u | grep -q '\"joined\":false'; do :; done",
-		  ATP_TOOL, JOB);
+	EXPECT_EQ(end_call(&c), 0);
+	for (i = 0; i < 2; i++) {
+		wait_events(fds[i], POLLRDHUP);
+		EXPECT_EQ(events_of(fds[i], 0), POLLIN | POLLOUT | POLLRDHUP);
+		EXPECT_EQ(recv(fds[i], &lane, 4, 0), 0);
+		EXPECT_EQ(recv(fds[i], &lane, 4, MSG_DONTWAIT | MSG_PEEK), 0);
+		EXPECT_EQ(info_of(fds[i]).state, ATP_JOINED);
+	}
 	EXPECT_EQ(atp("-j -s job show %u | grep -q '\"aborts\":0'", JOB), 0);
-	EXPECT_EQ(info_of(fds[0]).state, ATP_JOINED);
-	wait_asleep(c.tid);
+	push(fds[0], &lane, 4);
+	for (i = 0; i < 2; i++) {
+		wait_state(fds[i], ATP_FAILED);
+		EXPECT_ERRNO(recv(fds[i], &lane, 4, 0), ECONNRESET);
+		expect_failed(fds[i], ATP_REASON_LEFT, 1 << 2);
+		expect_error(fds[i], ECONNRESET);
+	}
+}
+
+/* Longer than it takes to hear of who has left */
+static void two_beats(unsigned int timeout_ms)
+{
+	usleep(timeout_ms * 1000 / 2);
+}
+
+/* One that knows that another has left still gets what that one took part in,
+ * and the end of its own pushing is as quiet as ever.
+ */
+TEST(alone_with_results)
+{
+	int32_t lane = 4, result;
+	int fds[2], i;
+
+	pair(fds, 2, "timeout 3s");
+	for (i = 0; i < 2; i++) {
+		set_dtype(fds[i], ATP_INT32);
+		push(fds[i], &lane, 4);
+		push(fds[i], &lane, 4);
+	}
+	for (i = 0; i < 2; i++)
+		pull(fds[1], &result, 4);
+	close(fds[1]);
+	pull(fds[0], &result, 4);
+	EXPECT_EQ(result, 8);
+	two_beats(3000);
+	/* as long as there is one, nothing has come to an end */
+	EXPECT_EQ(events_of(fds[0], 0), POLLIN | POLLOUT);
+	EXPECT_EQ(recv(fds[0], &result, 4, MSG_PEEK), 4);
+	EXPECT_EQ(events_of(fds[0], 0), POLLIN | POLLOUT);
+	/* a buffer that turns out to be bad: it is there once more */
+	EXPECT_ERRNO(recv(fds[0], (void *)8, 4, 0), EFAULT);
+	EXPECT_EQ(events_of(fds[0], 0), POLLIN | POLLOUT);
+	pull(fds[0], &result, 4);
+	EXPECT_EQ(result, 8);
+	wait_events(fds[0], POLLRDHUP);
+	EXPECT_EQ(recv(fds[0], &result, 4, 0), 0);
+	ASSERT_EQ(shutdown(fds[0], SHUT_WR), 0);
+	EXPECT_EQ(recv(fds[0], &result, 4, 0), 0);
+	EXPECT_EQ(error_of(fds[0]), 0);
+	EXPECT_EQ(info_of(fds[0]).state, ATP_BOUND);
+}
+
+/* What one has pushed before it left can still be added: nobody is told that
+ * there is nothing to wait for.
+ */
+TEST(alone_with_a_part)
+{
+	int32_t lane = 4, result;
+	int fds[2], i;
+
+	pair(fds, 2, "timeout 3s");
+	for (i = 0; i < 2; i++)
+		set_dtype(fds[i], ATP_INT32);
 	push(fds[1], &lane, 4);
-	EXPECT_EQ(end_call(&c), -ECONNRESET);
-	expect_failed(fds[0], ATP_REASON_LEFT, 1 << 2);
-	EXPECT_ERRNO(recv(fds[1], &lane, 4, 0), ECONNRESET);
-	expect_failed(fds[1], ATP_REASON_LEFT, 1 << 2);
+	host_must("until %s -j job show %u | grep -q '\"waiting\":.0'; do :; done",
+		  ATP_TOOL, JOB);
+	close(fds[1]);
+	two_beats(3000);
+	EXPECT_EQ(events_of(fds[0], 0), POLLOUT);
+	push(fds[0], &lane, 4);
+	pull(fds[0], &result, 4);
+	EXPECT_EQ(result, 8);
+	wait_events(fds[0], POLLRDHUP);
+	EXPECT_EQ(recv(fds[0], &result, 4, 0), 0);
+}
+
+/* After it was told it joins the next run. */
+TEST(alone_and_again)
+{
+	int fds[2], lane;
+
+	pair(fds, 2, "");
+	close(fds[1]);
+	EXPECT_EQ(recv(fds[0], &lane, 4, 0), 0);
+	ASSERT_EQ(shutdown(fds[0], SHUT_WR), 0);
+	fds[1] = new_socket(0);
+	connect_all(fds, 2);
+	EXPECT_EQ(events_of(fds[0], 0), POLLOUT);
+	sum_works(fds, 2);
+}
+
+/* The failure of a run counts more. */
+TEST(alone_and_removed)
+{
+	int fds[2], lane;
+
+	pair(fds, 2, "");
+	close(fds[1]);
+	EXPECT_EQ(recv(fds[0], &lane, 4, 0), 0);
+	ASSERT_EQ(atp("job del %u", JOB), 0);
+	wait_state(fds[0], ATP_FAILED);
+	EXPECT_ERRNO(recv(fds[0], &lane, 4, 0), EIDRM);
 }
 
 TEST(killed_process)

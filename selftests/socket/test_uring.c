@@ -273,6 +273,19 @@ TEST(run_ends)
 	EXPECT_EQ(info_of(fds[0]).ranks, 1 << 1);
 }
 
+/* Of one that has pushed nothing, too */
+TEST(peer_leaves)
+{
+	int32_t lane;
+	int fds[2];
+
+	start(fds);
+	SQE(1, io_uring_prep_recv, fds[0], &lane, 4, 0);
+	submit(1);
+	close(fds[1]);
+	EXPECT_EQ(result_of(1), 0);
+}
+
 TEST(ring_closed)
 {
 	int32_t lane = 1, unused;
