@@ -53,6 +53,8 @@ id=all
 [ ${#only[@]} -eq 0 ] || id=$(printf '%s\n' "${only[@]%%/*}" | sort -u |
 	paste -s -d +)
 logs=${LOGS:-$top/build/tests/$id}
+# shellcheck source=vm/lanes.sh
+. "$here/vm/lanes.sh"
 
 passed=0
 failed=0
@@ -183,90 +185,6 @@ run_host() {
 	trap - INT TERM
 }
 
-# All tests of a kernel in one machine; a new machine for the rest after a
-# crash or a timeout.
-run_vm() {
-	local kernel=$1 dir=$top/build/vm-out/tests/$id/$1 n=0 limit=120
-	local test status n_running name log slow=1
-
-	shift
-	! is_debug "$kernel" || slow=4
-	rm -rf "$dir"
-	mkdir -p "$dir"
-	for test in "$@"; do
-		n=$((n + 1))
-		read -r -a words <<<"$test"
-		words[1]=$((words[1] * slow))
-		echo "$n ${words[*]:1}"
-		limit=$((limit + words[1]))
-	done >"$dir/list"
-
-	while :; do
-		rm -f "$dir/running" "$dir/running.id"
-		"$here/vm/run-vm.sh" --kernel "$kernel" --timeout "$limit" \
-			--out "$logs/vm-$kernel.log" -- \
-			selftests/vm/run-tests.sh "/out/tests/$id/$kernel"
-		status=$?
-		[ "$status" -ne 0 ] || break
-		if [ ! -s "$dir/running.id" ]; then
-			# All tests ended, or none began. A warning that one
-			# of them has been blamed for counts once.
-			[ "$status" -eq 97 ] &&
-				grep -qs '^SPLAT' "$dir"/*.result && break
-			fail "the machine with kernel $kernel: status $status, output in ${logs#"$top"/}/vm-$kernel.log"
-			break
-		fi
-		n_running=$(<"$dir/running.id")
-		log=$dir/$n_running.log
-		say FAIL "$(<"$dir/running"): the machine died"
-		cp "$logs/vm-$kernel.log" "$log"
-		printf '0 1\nthe machine died\n' >"$log.result"
-	done
-
-	while read -r n _ name; do
-		log=$dir/$n.log
-		if [ -e "$log.result" ]; then
-			count "$kernel" "$name" "$log"
-		else
-			fail "$kernel $name: did not run"
-		fi
-	done <"$dir/list"
-}
-
-# lane KERNEL TEST...: in the background; machines run at the same time, as much
-# of what a test does is to wait
-lane() {
-	passed=0
-	failed=0
-	summary=()
-	run_vm "$@"
-	{
-		echo "$passed $failed"
-		[ ${#summary[@]} -eq 0 ] || printf '%s\n' "${summary[@]}"
-	} >"$logs/vm-$1.count.new"
-	mv "$logs/vm-$1.count.new" "$logs/vm-$1.count"
-}
-
-# join_lane KERNEL: when it has ended, count what it has counted
-join_lane() {
-	local p f line
-
-	wait "${lanes[0]}"
-	lanes=("${lanes[@]:1}")
-	[ -e "$logs/vm-$1.count" ] || {
-		fail "the tests with kernel $1 did not end"
-		return
-	}
-	{
-		read -r p f
-		while IFS= read -r line; do
-			summary+=("$line")
-		done
-	} <"$logs/vm-$1.count"
-	passed=$((passed + p))
-	failed=$((failed + f))
-}
-
 if [ -z "$list" ]; then
 	rm -rf "$logs"
 	mkdir -p "$logs"
@@ -359,25 +277,16 @@ for kernel in "${kernels[@]}"; do
 		run_host "$logs/$kernel" "${debug[@]/%/ $kernel}"
 	fi
 done
-lanes=()
-trap 'kill -- "${lanes[@]/#/-}" 2>/dev/null; exit 130' INT TERM
 running=()
 for kernel in "${kernels[@]}"; do
 	in_machine "$kernel"
 	if [ ${#machine[@]} -gt 0 ]; then
 		say TESTS "in a machine with kernel $kernel: ${#machine[@]}"
+		make_list "$kernel" "${machine[@]}"
 		running+=("$kernel")
-		# a process group, to be stopped as one
-		set -m
-		(lane "$kernel" "${machine[@]}" | sed -u "s/^/  $kernel/") &
-		set +m
-		lanes+=($!)
 	fi
 done
-for kernel in "${running[@]}"; do
-	join_lane "$kernel"
-done
-trap - INT TERM
+run_lanes "${running[@]}"
 
 if [ ${#summary[@]} -gt 0 ]; then
 	echo

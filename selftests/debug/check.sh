@@ -26,7 +26,7 @@ failed=0
 lap "building the kernels" "$here/build-kernel.sh" "$@" || exit 1
 lap "building what is tested" make --no-print-directory -C "$top" \
 	VM_KERNELS="$*" vm-modules userspace || failed=1
-# their machines run at the same time
+# their machines run at the same time, and share the tests
 kernels=()
 for name; do
 	kernels+=(--kernel "$name")

@@ -4,16 +4,17 @@
 # In the virtual machine: run the tests of a list one after the other, look
 # into the kernel log after each.
 #
-# usage: run-tests.sh DIR
+# usage: run-tests.sh DIR LANE
 #
-# DIR/list holds one test per line: ID TIMEOUT SUITE COMMAND [ARG]...
-# For each DIR/ID.log and DIR/ID.log.result appear. A test whose result is
-# there already is passed over, so that the list can go on after a crash.
+# lanes.sh says what is in DIR. Machines of other lanes may take tests from the
+# same list at the same time.
 
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
 dir=$1
+running=$dir/running-$2
+blamed=$dir/blamed-$2
 # shellcheck source=report.sh
 . "$here/report.sh"
 
@@ -52,12 +53,20 @@ for pid in $REPLY; do
 	known[$pid]=1
 done
 
+# run-vm.sh has booted again, after a fault of the emulator: what ran is to be taken
+# once more, and of warnings this kernel log knows nothing.
+if [ -e "$running" ]; then
+	read -r id _ <"$running"
+	mv "$running" "$dir/todo/$id"
+fi
+rm -f "$blamed"
+
 while read -r -a test <&9; do
 	id=${test[0]}
-	[ ! -e "$dir/$id.log.result" ] || continue
+	[ -e "$dir/todo/$id" ] || continue
+	# If two try at the same time, the host lets one of them rename it.
+	mv "$dir/todo/$id" "$running" 2>/dev/null || continue
 	log=/tmp/$id.log
-	echo "${test[*]:2}" >"$dir/running"
-	echo "$id" >"$dir/running.id"
 	before=$(dmesg | wc -l)
 	start=$SECONDS
 
@@ -69,12 +78,13 @@ while read -r -a test <&9; do
 		read -r passed failed <"$log.result"
 		sed -i "1s/.*/$passed $((failed + 1))/" "$log.result"
 		echo "SPLAT in the kernel log" >>"$log.result"
+		touch "$blamed"
 	fi
 	clean "${test[*]:2}" "$log"
 	report "${test[*]:2}" "$log" $((SECONDS - start))
 	cp "$log" "$dir/$id.log"
 	cp "$log.result" "$dir/$id.result.new"
 	mv "$dir/$id.result.new" "$dir/$id.log.result"
-	rm -f "$dir/running" "$dir/running.id"
+	rm -f "$running"
 done 9<"$dir/list"
 exit 0

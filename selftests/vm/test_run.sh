@@ -8,7 +8,10 @@ cd "$(dirname "$0")" || exit 1
 . ./tap.sh
 
 tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+mkdir -p ../../build/vm-out
+# what the virtual machine sees, and may change
+out=$(mktemp -d "$(cd ../../build/vm-out && pwd)/run.XXXXXX")
+trap 'rm -rf "$tmp" "$out"' EXIT
 
 # outcome "N passed, N failed" SCRIPT: a suite of one test that is SCRIPT
 outcome() {
@@ -40,7 +43,33 @@ said_at_the_end() {
 		tac | sed '/^ *FAILED/q' | grep -Fq -- "$1"
 }
 
-plan 22
+# shared "N passed, N failed": two lanes and the list of one kernel. The other kernel
+# has one test; then its lane has to help, for the first test waits for what only
+# comes after one that kills the machine. A test that runs twice has no result.
+shared() {
+	mkdir -p "$out/sharing"
+	cat >"$out/sharing/t" <<-'EOF'
+	#!/bin/bash
+	echo 1..1
+	mkdir "ran $*" || exit
+	case $1 in
+	wait) until [ -e "ran end" ]; do sleep 0.2; done ;;
+	die) echo c >/proc/sysrq-trigger; sleep 60 ;;
+	warn) echo "WARNING: CPU: 0 PID: 1 at t.c:1 t" >/dev/kmsg ;;
+	esac
+	echo ok 1
+	EOF
+	chmod +x "$out/sharing/t"
+	printf '%s\n' "6.1 t wait" "6.1 t die" "6.1 t end" "6.12 t warn" \
+		"6.1 t last "{1..9} >"$out/sharing/tests"
+	SUITES=$out LOGS=$tmp/logs ../run.sh --only sharing >"$tmp/shared"
+	[ "$(tail -n 1 "$tmp/shared")" = "$1" ] || {
+		cat "$tmp/shared"
+		return 1
+	}
+}
+
+plan 25
 check "all well" outcome "2 passed, 0 failed" 'echo 1..2; echo ok 1; echo ok 2 - b'
 check "one fails" outcome "1 passed, 1 failed" \
 	'echo 1..2; echo ok 1; echo not ok 2; exit 1'
@@ -72,4 +101,10 @@ check "a test that is asked for" listed asked asked --only x
 fails "... and that is not" listed asked asked
 fails "no test at all is a failure" env SUITES=/nonexistent \
 	LOGS="$tmp/logs" ../run.sh
+check "two machines share a list, and one of them dies" \
+	shared "12 passed, 2 failed"
+check "... the one that helped" \
+	grep -q '^  6\.1-2 .*die: the machine died' "$tmp/shared"
+check "... after a warning that counts once" \
+	grep -q '^  FAILED  6\.12 sharing t warn: 1 failed' "$tmp/shared"
 finish
