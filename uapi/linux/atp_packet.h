@@ -165,8 +165,8 @@ enum atp_reason {
  * @reason: ABORT: enum atp_reason
  * @ranks: ABORT: ranks that are to blame; WELCOME, STATUS, PONG: ranks that
  *	the PS has joined
- * @server: JOIN: 1 if an application at the PS makes the results, PONG in a run:
- *	1 if it takes part, else 0
+ * @server: JOIN: 1 if an application at the PS makes the results; PONG in a
+ *	run: 1 if it takes part; else 0
  */
 struct atp_ctl {
 	__be32	nonce;
