@@ -172,6 +172,38 @@ def test_detached_port_is_named():
     switch('attach dev p6')
 
 
+def sent():
+    """Packets that have left by each port"""
+    return {port['dev']: port['sent'] for port in shown()['ports']}
+
+
+def test_ports_that_share_a_place():
+    """Each counts what is its own, whichever of the two has the place"""
+    for first, second in (('p1', 'p4'), ('p4', 'p1')):
+        for port in (first, second):
+            switch('detach dev ' + port)
+        for port in (first, second):
+            switch('attach dev ' + port)
+        before = sent()
+        round_trip(hosts(), PS, WORKERS[0], 62)
+        after = sent()
+        equal({port: after[port] - before[port] for port in after},
+              {'p1': 1, 'p2': 1, 'p3': 1, 'p4': 1, 'p5': 1, 'p6': 0}, 'sent')
+
+
+def test_jobs_that_share_a_slot():
+    other = JOB + 256
+    switch(ADD % (other, PS))
+    before = counters(JOB)
+    round_trip(hosts(), PS, WORKERS[0], 62, job=other)
+    equal((counters(other)['completed'], counters(other)['copies']), (1, 4),
+          'counters')
+    equal(counters(JOB), before, 'counters')
+    round_trip(hosts(), PS, WORKERS[0], 62)
+    switch('job del %d' % other)
+    round_trip(hosts(), PS, WORKERS[0], 62)
+
+
 def test_checksum_offload_is_named():
     """A sender that leaves checksums to its device is told so"""
     within(1, 'ethtool -K eth0 tx on')

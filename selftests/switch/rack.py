@@ -85,6 +85,7 @@ def another_layout():
     settings = 'pinned ' + pinned('settings')
     sh('bpftool map update %s key 0 0 0 0 value 255 %s' %
        (settings, ' '.join(str(byte) for byte in dump(settings)[0][1:])))
+    sh('rm ' + pinned('port_places'))
 
 
 def host_up(host, device, addresses):
@@ -107,8 +108,10 @@ def up():
     within('s', 'sysctl -qw net.ipv4.ip_forward=1')
     for i in range(1, 7):
         sh('ip netns add ' + ns(i))
-        within('s', 'ip link add p%d type veth peer name eth0 netns %s'
-               % (i, ns(i)))
+        # two ports each would have the same place in the switch
+        index = 1000 + i % 3 + 256 * (i // 3)
+        within('s', 'ip link add p%d index %d type veth peer name eth0 '
+               'netns %s' % (i, index, ns(i)))
         within('s', 'ip link set p%d mtu 3498 up' % i)
         if i < 6:
             within('s', 'ip link set p%d master br0' % i)

@@ -117,7 +117,11 @@ static void fill_where(struct sw_where *where, const struct t_job *job,
 	t_mac(nr, where->mac);
 }
 
-void t_add_job(const struct t_job *job)
+typedef int tell_fn(struct sw_switch *sw, uint32_t id,
+		    const struct sw_where *ps, const struct sw_where *worker,
+		    uint32_t workers, uint32_t quota);
+
+static int tell(tell_fn *fn, const struct t_job *job)
 {
 	struct sw_where ps, worker[ATP_MAX_WORKERS];
 	uint32_t i;
@@ -125,8 +129,22 @@ void t_add_job(const struct t_job *job)
 	fill_where(&ps, job, T_PS, job->ps_port);
 	for (i = 0; i < job->workers; i++)
 		fill_where(&worker[i], job, i, job->port[i]);
-	if (sw_job_add(&t_switch, job->id, &ps, worker, job->workers,
-		       job->quota)) {
+	return fn(&t_switch, job->id, &ps, worker, job->workers, job->quota);
+}
+
+int t_try_job(const struct t_job *job)
+{
+	return tell(sw_job_add, job);
+}
+
+int t_replace_job(const struct t_job *job)
+{
+	return tell(sw_job_replace, job);
+}
+
+void t_add_job(const struct t_job *job)
+{
+	if (t_try_job(job)) {
 		c_fail(__FILE__, __LINE__, "%s", sw_error());
 		t_unload();
 		c_give_up();

@@ -14,5 +14,8 @@ extern uint32_t t_ifindex[T_PORTS];
  */
 extern bool t_keep;
 void t_unload(void);
+/* As t_add_job(), but what the switch says of it is returned */
+int t_try_job(const struct t_job *job);
+int t_replace_job(const struct t_job *job);
 
 #endif /* _SWITCH_TARGET_BPF_H */

@@ -6,7 +6,9 @@
 #include "target.h"
 
 #define MAX_JOBS	8
-#define IFINDEX(port)	(11 + (port))
+/* The last port would have the place of the first */
+#define IFINDEX(port)	(11 + ((port) == T_PORTS - 1 ? SW_PORTS : (port)))
+#define PLACE(port)	(11 + (port))
 #define BRIDGE		20
 
 const bool t_in_kernel;
@@ -18,8 +20,8 @@ static struct sw_counters all_counters[SW_SLOTS];
 static struct sw_others all_others;
 static struct sw_fan all_fans[SW_SLOTS];
 static struct sw_port all_ports[T_PORTS];
+static uint32_t places[T_PORTS];
 static struct sw_job all_jobs[MAX_JOBS];
-static uint32_t job_ids[MAX_JOBS];
 static int n_jobs;
 static uint64_t clock_ns;
 
@@ -32,10 +34,33 @@ static struct sw_job *find_job(uint32_t id)
 	int i;
 
 	for (i = 0; i < n_jobs; i++) {
-		if (job_ids[i] == id)
+		if (all_jobs[i].id == id)
 			return &all_jobs[i];
 	}
 	return NULL;
+}
+
+/* A job is the map that it is in, and its group */
+static struct sw_job *job_in(uint32_t slot)
+{
+	int i;
+
+	for (i = 0; i < n_jobs; i++) {
+		if (all_jobs[i].slot == slot)
+			return &all_jobs[i];
+	}
+	return NULL;
+}
+
+static int port_of(uint32_t ifindex)
+{
+	int i;
+
+	for (i = 0; i < T_PORTS; i++) {
+		if (ifindex == (uint32_t)IFINDEX(i))
+			return i;
+	}
+	return -1;
 }
 
 void *shim_lookup(const void *map, const void *key)
@@ -46,6 +71,10 @@ void *shim_lookup(const void *map, const void *key)
 		return k < sw_set.aggregators ? aggs + agg_size * k : NULL;
 	if (map == &jobs)
 		return find_job(k);
+	if (map == &job_rooms || map == &groups)
+		return job_in(k);
+	if (map >= (void *)all_jobs && map < (void *)&all_jobs[MAX_JOBS])
+		return (void *)map;
 	if (map == &states)
 		return k < SW_SLOTS ? &all_states[k] : NULL;
 	if (map == &counters)
@@ -55,10 +84,10 @@ void *shim_lookup(const void *map, const void *key)
 	if (map == &others_count)
 		return &all_others;
 	if (map == &port_info)
-		return k >= IFINDEX(0) && k < IFINDEX(T_PORTS) ?
-		       &all_ports[k - IFINDEX(0)] : NULL;
-	if (map == &groups) /* a job is its group */
-		return find_job(k);
+		return port_of(k) < 0 ? NULL : &places[port_of(k)];
+	if (map == &port_places)
+		return k >= PLACE(0) && k < PLACE(T_PORTS) ?
+		       &all_ports[k - PLACE(0)] : NULL;
 	abort();
 }
 
@@ -94,7 +123,9 @@ void t_open(uint32_t aggregators_wanted, uint32_t payload)
 	n_jobs = 0;
 	clock_ns = 1000000000000ULL;
 	for (i = 0; i < T_PORTS; i++) {
+		places[i] = PLACE(i);
 		memset(&all_ports[i], 0, sizeof(all_ports[i]));
+		all_ports[i].ifindex = IFINDEX(i);
 		all_ports[i].l3 = i == T_ROUTED ? IFINDEX(i) : BRIDGE;
 		all_ports[i].mac[0] = 0x0a;
 		all_ports[i].mac[5] = all_ports[i].l3;
@@ -123,6 +154,7 @@ void t_add_job(const struct t_job *t)
 	uint32_t i;
 
 	memset(job, 0, sizeof(*job));
+	job->id = t->id;
 	job->slot = n_jobs + 1;
 	job->workers = t->workers;
 	job->full = t->workers == 32 ? ~0U : (1U << t->workers) - 1;
@@ -139,7 +171,7 @@ void t_add_job(const struct t_job *t)
 			job->rank[i / t->workers].mates |=
 				1U << i % t->workers;
 	}
-	job_ids[n_jobs++] = t->id;
+	n_jobs++;
 }
 
 /* In a buffer that ends where the frame does, for the sanitizer to watch */
@@ -211,9 +243,8 @@ int t_copies(void)
 int t_copy_port(int copy)
 {
 	if (to_map == &ports)
-		return (int)to_key - IFINDEX(0);
-	return (int)((const struct sw_job *)to_map)->rank[copy].ifindex -
-	       IFINDEX(0);
+		return port_of(to_key);
+	return port_of(((const struct sw_job *)to_map)->rank[copy].ifindex);
 }
 
 int t_copy_rank(int copy)

@@ -164,7 +164,7 @@ static void check_hosts(const struct sw_job_view *v)
 static void check_group(const struct sw_switch *sw,
 			const struct sw_job_view *v)
 {
-	int hosts = sw_job_group(sw, v->id);
+	int hosts = sw_job_group(sw, v->job.slot);
 
 	if (hosts < 0)
 		check_warn("multicast", "run this as root",

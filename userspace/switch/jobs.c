@@ -3,8 +3,11 @@
  * Jobs: what the programs know of each, and the groups of its workers' ports.
  *
  * A map of maps is written with a grace period of the kernel's: when writing a
- * group returns, no program still uses what was written before it.  Writing
- * the job first and its group second is therefore enough.
+ * group returns, no program still uses what was there before.  Writing the job
+ * first and its group second is therefore enough.
+ *
+ * Programs see a job in a map of its own, which takes the place of the one
+ * before it at once; what is read here is another map, from job ID to job.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +38,8 @@ int sw_job_get(const struct sw_switch *sw, uint32_t id, struct sw_job *job)
 	return 0;
 }
 
-static int free_slot(const struct sw_switch *sw, uint32_t *slot)
+/* The slot by which programs find the job first, or the last one free */
+static int free_slot(const struct sw_switch *sw, uint32_t new, uint32_t *slot)
 {
 	bool used[SW_SLOTS] = { true }, first = true;
 	struct sw_job job;
@@ -45,13 +49,12 @@ static int free_slot(const struct sw_switch *sw, uint32_t *slot)
 		if (!sw_job_get(sw, id, &job) && job.slot < SW_SLOTS)
 			used[job.slot] = true;
 	}
-	for (i = 1; i < SW_SLOTS; i++) {
-		if (!used[i]) {
-			*slot = i;
-			return 0;
-		}
-	}
-	return sw_fail("a switch has room for %d jobs", SW_SLOTS - 1);
+	*slot = new % SW_SLOTS;
+	for (i = SW_SLOTS; used[*slot] && i > 0; i--)
+		*slot = i - 1;
+	if (used[*slot])
+		return sw_fail("a switch has room for %d jobs", SW_SLOTS - 1);
+	return 0;
 }
 
 /* Is the host behind a port of the switch? */
@@ -107,8 +110,7 @@ static int derive(const struct sw_switch *sw, struct sw_job *job)
 }
 
 /* The group of a job's workers: one entry per host, the lowest of its ranks */
-static int write_group(const struct sw_switch *sw, uint32_t id,
-		       const struct sw_job *job)
+static int write_group(const struct sw_switch *sw, const struct sw_job *job)
 {
 	int prog, fd, err = 0;
 	uint32_t i;
@@ -121,7 +123,7 @@ static int write_group(const struct sw_switch *sw, uint32_t id,
 			    ATP_MAX_WORKERS, NULL);
 	if (fd < 0) {
 		close(prog);
-		return sw_fail("cannot make the group of job %u: %s", id,
+		return sw_fail("cannot make the group of job %u: %s", job->id,
 			       strerror(errno));
 	}
 	for (i = 0; i < job->workers; i++) {
@@ -137,19 +139,20 @@ static int write_group(const struct sw_switch *sw, uint32_t id,
 		if (!if_indextoname(host->ifindex, name)) {
 			/* it gets what it asks for again, once it is back */
 			sw_say("job %u: the port of rank %u is gone: when it is back, atp switch refresh",
-			       id, i);
+			       job->id, i);
 			continue;
 		}
 		err = bpf_map_update_elem(fd, &i, &val, BPF_ANY);
 		if (err) {
 			sw_fail("cannot put rank %u into the group of job %u: %s",
-				i, id, strerror(errno));
+				i, job->id, strerror(errno));
 			goto out;
 		}
 	}
-	err = bpf_map_update_elem(sw->map[SW_MAP_GROUPS], &id, &fd, BPF_ANY);
+	err = bpf_map_update_elem(sw->map[SW_MAP_GROUPS], &job->slot, &fd,
+				  BPF_ANY);
 	if (err)
-		sw_fail("cannot write the group of job %u: %s", id,
+		sw_fail("cannot write the group of job %u: %s", job->id,
 			strerror(errno));
 out:
 	close(prog);
@@ -157,13 +160,37 @@ out:
 	return err;
 }
 
-static int write_job(const struct sw_switch *sw, uint32_t id,
-		     const struct sw_job *job)
+/* The job as programs see it */
+static int write_room(const struct sw_switch *sw, const struct sw_job *job)
 {
-	if (bpf_map_update_elem(sw->map[SW_MAP_JOBS], &id, job, BPF_ANY))
-		return sw_fail("cannot write job %u: %s", id,
+	uint32_t zero = 0;
+	int fd, err;
+
+	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "atp_job", sizeof(zero),
+			    sizeof(*job), 1, NULL);
+	if (fd < 0)
+		return -1;
+	err = bpf_map_update_elem(fd, &zero, job, BPF_ANY) ||
+	      bpf_map_update_elem(sw->map[SW_MAP_JOB_ROOMS], &job->slot, &fd,
+				  BPF_ANY);
+	close(fd);
+	return err ? -1 : 0;
+}
+
+static int write_job(const struct sw_switch *sw, const struct sw_job *job)
+{
+	if (bpf_map_update_elem(sw->map[SW_MAP_JOBS], &job->id, job, BPF_ANY) ||
+	    write_room(sw, job))
+		return sw_fail("cannot write job %u: %s", job->id,
 			       strerror(errno));
-	return write_group(sw, id, job);
+	return write_group(sw, job);
+}
+
+/* Programs first: a slot that is free is one that none of them looks into */
+static int delete_job(const struct sw_switch *sw, const struct sw_job *job)
+{
+	bpf_map_delete_elem(sw->map[SW_MAP_JOB_ROOMS], &job->slot);
+	return bpf_map_delete_elem(sw->map[SW_MAP_JOBS], &job->id);
 }
 
 /* A slot that another job had before: nothing of it is left */
@@ -185,13 +212,14 @@ static void clear_slot(struct sw_switch *sw, uint32_t slot)
 }
 
 /* A job as it is told of, but for its slot */
-static int describe(const struct sw_switch *sw, const struct sw_where *ps,
-		    const struct sw_where *worker, uint32_t workers,
-		    uint32_t quota, struct sw_job *job)
+static int describe(const struct sw_switch *sw, uint32_t id,
+		    const struct sw_where *ps, const struct sw_where *worker,
+		    uint32_t workers, uint32_t quota, struct sw_job *job)
 {
 	uint32_t i;
 
 	memset(job, 0, sizeof(*job));
+	job->id = id;
 	if (!workers || workers > ATP_MAX_WORKERS)
 		return sw_fail("a job has 1 to %d workers", ATP_MAX_WORKERS);
 	job->workers = workers;
@@ -210,13 +238,13 @@ static int describe(const struct sw_switch *sw, const struct sw_where *ps,
 }
 
 /* Put a job where there was none */
-static int put_job(struct sw_switch *sw, uint32_t id, struct sw_job *job)
+static int put_job(struct sw_switch *sw, struct sw_job *job)
 {
-	if (free_slot(sw, &job->slot))
+	if (free_slot(sw, job->id, &job->slot))
 		return -1;
 	clear_slot(sw, job->slot);
-	if (write_job(sw, id, job)) {
-		bpf_map_delete_elem(sw->map[SW_MAP_JOBS], &id);
+	if (write_job(sw, job)) {
+		delete_job(sw, job);
 		return -1;
 	}
 	return 0;
@@ -239,9 +267,9 @@ int sw_job_add(struct sw_switch *sw, uint32_t id, const struct sw_where *ps,
 	if (!bpf_map_lookup_elem(sw->map[SW_MAP_JOBS], &id, &job))
 		return sw_fail("job %u exists: atp switch job replace, or job del %u",
 			       id, id);
-	if (describe(sw, ps, worker, workers, quota, &job))
+	if (describe(sw, id, ps, worker, workers, quota, &job))
 		return -1;
-	return put_job(sw, id, &job);
+	return put_job(sw, &job);
 }
 
 /* The same ranks at the same addresses, wherever those are by now? */
@@ -278,14 +306,14 @@ int sw_job_replace(struct sw_switch *sw, uint32_t id,
 {
 	struct sw_job job, old;
 
-	if (describe(sw, ps, worker, workers, quota, &job))
+	if (describe(sw, id, ps, worker, workers, quota, &job))
 		return -1;
 	if (bpf_map_lookup_elem(sw->map[SW_MAP_JOBS], &id, &old))
-		return put_job(sw, id, &job);
+		return put_job(sw, &job);
 	if (!same_members(&old, &job))
-		return sw_job_del(sw, id) || put_job(sw, id, &job) ? -1 : 0;
+		return sw_job_del(sw, id) || put_job(sw, &job) ? -1 : 0;
 	job.slot = old.slot;
-	return write_job(sw, id, &job);
+	return write_job(sw, &job);
 }
 
 /* The switch forgets a job and forwards its packets like any other */
@@ -295,11 +323,11 @@ int sw_job_del(struct sw_switch *sw, uint32_t id)
 
 	if (sw_job_get(sw, id, &job))
 		return -1;
-	if (bpf_map_delete_elem(sw->map[SW_MAP_JOBS], &id))
+	if (delete_job(sw, &job))
 		return sw_fail("cannot delete job %u: %s", id,
 			       strerror(errno));
 	/* waits until no program uses the job any more */
-	bpf_map_delete_elem(sw->map[SW_MAP_GROUPS], &id);
+	bpf_map_delete_elem(sw->map[SW_MAP_GROUPS], &job.slot);
 	clear_slot(sw, job.slot);
 	return 0;
 }
@@ -316,7 +344,7 @@ int sw_job_refresh(struct sw_switch *sw, uint32_t id)
 		if (sw_resolve_again(&job.rank[i]))
 			return -1;
 	}
-	return derive(sw, &job) || write_job(sw, id, &job) ? -1 : 0;
+	return derive(sw, &job) || write_job(sw, &job) ? -1 : 0;
 }
 
 static int for_all(struct sw_switch *sw,
@@ -341,7 +369,7 @@ static int regroup(struct sw_switch *sw, uint32_t id)
 {
 	struct sw_job job;
 
-	return sw_job_get(sw, id, &job) || write_group(sw, id, &job) ? -1 : 0;
+	return sw_job_get(sw, id, &job) || write_group(sw, &job) ? -1 : 0;
 }
 
 /* After an upgrade: the groups end in the new programs */
@@ -373,12 +401,12 @@ void sw_job_warn(const struct sw_switch *sw, uint32_t ifindex)
 	}
 }
 
-int sw_job_group(const struct sw_switch *sw, uint32_t id)
+int sw_job_group(const struct sw_switch *sw, uint32_t slot)
 {
 	uint32_t group, key, next;
 	int fd, n = 0;
 
-	if (bpf_map_lookup_elem(sw->map[SW_MAP_GROUPS], &id, &group))
+	if (bpf_map_lookup_elem(sw->map[SW_MAP_GROUPS], &slot, &group))
 		return 0;
 	fd = bpf_map_get_fd_by_id(group);
 	if (fd < 0)

@@ -33,10 +33,12 @@ extern const char sw_object[], sw_object_end[];
 const char *const sw_map_names[SW_MAPS] = {
 	[SW_MAP_AGGREGATORS]	= "aggregators",
 	[SW_MAP_JOBS]		= "jobs",
+	[SW_MAP_JOB_ROOMS]	= "job_rooms",
 	[SW_MAP_STATES]		= "states",
 	[SW_MAP_COUNTERS]	= "counters",
 	[SW_MAP_OTHERS]		= "others_count",
 	[SW_MAP_PORT_INFO]	= "port_info",
+	[SW_MAP_PORT_PLACES]	= "port_places",
 	[SW_MAP_PORTS]		= "ports",
 	[SW_MAP_GROUPS]		= "groups",
 	[SW_MAP_SETTINGS]	= "settings",
@@ -79,12 +81,15 @@ static void pin_path(const struct sw_switch *sw, const char *name, char *path,
 	snprintf(path, len, "%s/%s", sw->dir, name);
 }
 
-static int open_map(const struct sw_switch *sw, int i)
+static int open_map(struct sw_switch *sw, int i)
 {
 	char path[512];
 
 	pin_path(sw, sw_map_names[i], path, sizeof(path));
-	return bpf_obj_get(path);
+	sw->map[i] = bpf_obj_get(path);
+	if (sw->map[i] < 0)
+		return sw_fail("cannot open %s: %s", path, strerror(errno));
+	return 0;
 }
 
 static void forget(struct sw_switch *sw)
@@ -99,9 +104,10 @@ static void forget(struct sw_switch *sw)
 
 static int read_settings(struct sw_switch *sw)
 {
-	struct bpf_map_info info = {};
-	uint32_t len = sizeof(info), zero = 0;
+	uint32_t zero = 0;
 
+	if (open_map(sw, SW_MAP_SETTINGS))
+		return -1;
 	if (bpf_map_lookup_elem(sw->map[SW_MAP_SETTINGS], &zero,
 				&sw->settings))
 		return sw_fail("cannot read the settings: %s",
@@ -109,24 +115,27 @@ static int read_settings(struct sw_switch *sw)
 	if (sw->settings.layout != SW_LAYOUT)
 		return sw_fail("the running switch is of another version (%u, this is %u): atp switch detach, then attach again",
 			       sw->settings.layout, SW_LAYOUT);
+	return 0;
+}
+
+/* The settings first: another version need not have the same maps */
+static int open_maps(struct sw_switch *sw)
+{
+	struct bpf_map_info info = {};
+	uint32_t len = sizeof(info);
+	int i;
+
+	if (read_settings(sw))
+		return -1;
+	for (i = 0; i < SW_MAPS; i++) {
+		if (i != SW_MAP_SETTINGS && open_map(sw, i))
+			return -1;
+	}
 	if (bpf_obj_get_info_by_fd(sw->map[SW_MAP_AGGREGATORS], &info, &len))
 		return sw_fail("cannot read the map of aggregators: %s",
 			       strerror(errno));
 	sw->agg_size = info.value_size;
 	return 0;
-}
-
-static int open_maps(struct sw_switch *sw)
-{
-	int i;
-
-	for (i = 0; i < SW_MAPS; i++) {
-		sw->map[i] = open_map(sw, i);
-		if (sw->map[i] < 0)
-			return sw_fail("cannot open %s/%s: %s", sw->dir,
-				       sw_map_names[i], strerror(errno));
-	}
-	return read_settings(sw);
 }
 
 /* Does a switch run in this network namespace? */

@@ -61,6 +61,7 @@ static int describe(const struct sw_link *link, struct sw_port *port)
 
 	if (link->master && sw_rtnl_link(link->master, &l3))
 		return -1;
+	port->ifindex = link->ifindex;
 	port->l3 = l3.ifindex;
 	memcpy(port->mac, l3.mac, sizeof(port->mac));
 	return 0;
@@ -69,7 +70,11 @@ static int describe(const struct sw_link *link, struct sw_port *port)
 int sw_port_find(const struct sw_switch *sw, uint32_t ifindex,
 		 struct sw_port *port)
 {
-	return bpf_map_lookup_elem(sw->map[SW_MAP_PORT_INFO], &ifindex, port);
+	uint32_t place;
+
+	if (bpf_map_lookup_elem(sw->map[SW_MAP_PORT_INFO], &ifindex, &place))
+		return -1;
+	return bpf_map_lookup_elem(sw->map[SW_MAP_PORT_PLACES], &place, port);
 }
 
 /* The next port after *@ifindex; begin with zero */
@@ -84,14 +89,39 @@ int sw_port_next(const struct sw_switch *sw, uint32_t *ifindex)
 	return 0;
 }
 
-static int write_port(const struct sw_switch *sw, uint32_t ifindex,
-		      const struct sw_port *port)
+/* Where a port that has no place yet is found first, or the last one free */
+static int free_place(const struct sw_switch *sw, uint32_t ifindex,
+		      uint32_t *place)
 {
-	if (bpf_map_update_elem(sw->map[SW_MAP_PORT_INFO], &ifindex, port,
-				BPF_ANY))
-		return sw_fail("cannot write port %u: %s", ifindex,
-			       errno == E2BIG ? "too many ports" :
-						strerror(errno));
+	bool used[SW_PORTS] = {};
+	uint32_t other = 0, i;
+
+	while (!sw_port_next(sw, &other)) {
+		if (!bpf_map_lookup_elem(sw->map[SW_MAP_PORT_INFO], &other,
+					 &i) && i < SW_PORTS)
+			used[i] = true;
+	}
+	*place = ifindex % SW_PORTS;
+	for (i = SW_PORTS; used[*place] && i > 0; i--)
+		*place = i - 1;
+	if (used[*place])
+		return sw_fail("a switch has room for %d ports", SW_PORTS);
+	return 0;
+}
+
+static int write_port(const struct sw_switch *sw, const struct sw_port *port)
+{
+	int info = sw->map[SW_MAP_PORT_INFO];
+	uint32_t place;
+
+	if (bpf_map_lookup_elem(info, &port->ifindex, &place) &&
+	    free_place(sw, port->ifindex, &place))
+		return -1;
+	if (bpf_map_update_elem(sw->map[SW_MAP_PORT_PLACES], &place, port,
+				BPF_ANY) ||
+	    bpf_map_update_elem(info, &port->ifindex, &place, BPF_ANY))
+		return sw_fail("cannot write port %u: %s", port->ifindex,
+			       strerror(errno));
 	return 0;
 }
 
@@ -215,11 +245,17 @@ out:
 
 static void forget_port(const struct sw_switch *sw, uint32_t ifindex)
 {
-	uint32_t spare = ifindex | SW_SPARE;
+	uint32_t spare = ifindex | SW_SPARE, place;
+	int info = sw->map[SW_MAP_PORT_INFO];
+	const struct sw_port none = {};
 
 	bpf_map_delete_elem(sw->map[SW_MAP_PORTS], &ifindex);
 	bpf_map_delete_elem(sw->map[SW_MAP_PORTS], &spare);
-	bpf_map_delete_elem(sw->map[SW_MAP_PORT_INFO], &ifindex);
+	if (bpf_map_lookup_elem(info, &ifindex, &place))
+		return;
+	bpf_map_update_elem(sw->map[SW_MAP_PORT_PLACES], &place, &none,
+			    BPF_ANY);
+	bpf_map_delete_elem(info, &ifindex);
 }
 
 /**
@@ -242,7 +278,7 @@ int sw_port_attach(struct sw_switch *sw, uint32_t ifindex)
 	was = !sw_port_find(sw, ifindex, &port);
 	if (!was)
 		set_rate(&port, link_rate(link.name));
-	if (describe(&link, &port) || write_port(sw, ifindex, &port))
+	if (describe(&link, &port) || write_port(sw, &port))
 		return -1;
 	err = sw->settings.dispatcher ? sw_dispatcher_attach(sw, &link) :
 					attach_link(sw, &link);
@@ -300,7 +336,7 @@ int sw_port_rate(struct sw_switch *sw, uint32_t ifindex, uint64_t mbit,
 	if (mark)
 		port.mark = mark * 1000;
 	port.clear = 0;
-	return write_port(sw, ifindex, &port);
+	return write_port(sw, &port);
 }
 
 /* Do something to all ports, whether or not it works for each; those whose
@@ -395,7 +431,7 @@ static int refresh(struct sw_switch *sw, uint32_t ifindex)
 		return 0;
 	if (describe(&link, &port))
 		return -1;
-	return write_port(sw, ifindex, &port);
+	return write_port(sw, &port);
 }
 
 /* Interfaces may have got another bridge or MAC address */

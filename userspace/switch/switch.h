@@ -24,10 +24,12 @@
 enum sw_map {
 	SW_MAP_AGGREGATORS,
 	SW_MAP_JOBS,
+	SW_MAP_JOB_ROOMS,
 	SW_MAP_STATES,
 	SW_MAP_COUNTERS,
 	SW_MAP_OTHERS,
 	SW_MAP_PORT_INFO,
+	SW_MAP_PORT_PLACES,
 	SW_MAP_PORTS,
 	SW_MAP_GROUPS,
 	SW_MAP_SETTINGS,
@@ -146,8 +148,10 @@ int sw_job_refresh_all(struct sw_switch *sw);
 int sw_job_regroup_all(struct sw_switch *sw);
 /* Say which jobs have a host behind a port that was detached */
 void sw_job_warn(const struct sw_switch *sw, uint32_t ifindex);
-/* Hosts in the group that gets a job's parameter packets; -1: cannot tell */
-int sw_job_group(const struct sw_switch *sw, uint32_t id);
+/* Hosts in the group that gets the parameter packets of the job of a slot; -1:
+ * cannot tell
+ */
+int sw_job_group(const struct sw_switch *sw, uint32_t slot);
 int sw_job_next(const struct sw_switch *sw, uint32_t *id, bool *first);
 int sw_job_get(const struct sw_switch *sw, uint32_t id, struct sw_job *job);
 

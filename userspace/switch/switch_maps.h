@@ -14,13 +14,33 @@ struct {
 	__uint(value_size, sizeof(struct sw_agg) + SW_BLOCK * 8);
 } aggregators SEC(".maps");
 
-/* Job ID to job */
+/* Job ID to job, as user space knows it; programs look for its slot only */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, SW_SLOTS);
 	__type(key, __u32);
 	__type(value, struct sw_job);
 } jobs SEC(".maps");
+
+/* One job.  Without types: for Linux 6.1 a map that has some is not of the kind
+ * of those that the loader makes.
+ */
+struct sw_job_room {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct sw_job));
+};
+
+/* Slot to job, as programs see it: each in a map of its own, so that another
+ * one takes its place at once
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, SW_SLOTS);
+	__type(key, __u32);
+	__array(values, struct sw_job_room);
+} job_rooms SEC(".maps");
 
 /* Slot to what changes of a job */
 struct {
@@ -54,13 +74,24 @@ struct {
 	__type(value, struct sw_fan);
 } fans SEC(".maps");
 
-/* ifindex to what is known of the port */
+/* ifindex to the port's place */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, SW_PORTS);
 	__type(key, __u32);
-	__type(value, struct sw_port);
+	__type(value, __u32);
 } port_info SEC(".maps");
+
+/* Place to what is known of the port.  What can be mapped begins with a page,
+ * so that no two ports share a cache line.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, SW_PORTS);
+	__type(key, __u32);
+	__type(value, struct sw_port);
+} port_places SEC(".maps");
 
 /*
  * ifindex to the port, for packets to one host.  The kernel takes the old entry
@@ -81,9 +112,9 @@ struct sw_group {
 	__type(value, struct bpf_devmap_val);
 };
 
-/* Job ID to group */
+/* Slot to the job's group */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH_OF_MAPS);
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, SW_SLOTS);
 	__type(key, __u32);
 	__array(values, struct sw_group);

@@ -10,9 +10,14 @@
 #include <linux/types.h>
 #include <linux/atp_packet.h>
 
-#define SW_LAYOUT		5
+#define SW_LAYOUT		6
 
-/* Job slots of a switch.  Slot zero counts what belongs to no job. */
+/*
+ * Job slots of a switch; slot zero is no job's.  A job has the slot that is its
+ * number modulo their count, and a port the place that is its interface's index
+ * modulo theirs, so that programs find them by an array; if another one has it,
+ * it has any other, and is found by a hash map, which takes longer.
+ */
 #define SW_SLOTS		256
 #define SW_PORTS		256
 
@@ -100,7 +105,8 @@ struct sw_host {
 
 /**
  * struct sw_job - a job, written by the loader only
- * @slot: index of its struct sw_state and struct sw_counters
+ * @id: jobID
+ * @slot: its index in all maps of slots
  * @workers: W
  * @full: bitmap of all ranks
  * @quota: most aggregators that it may occupy
@@ -110,6 +116,7 @@ struct sw_host {
  * @rank: its workers
  */
 struct sw_job {
+	__u32	id;
 	__u32	slot;
 	__u32	workers;
 	__u32	full;
@@ -156,26 +163,32 @@ struct sw_fan {
 
 /**
  * struct sw_port - a port of the switch
+ * @ifindex: its interface; zero: there is none in this place
  * @l3: interface that has the port's subnet: itself, or its bridge
  * @mac: address of @l3; what is sent to it is to be routed
  * @pad: zero
  * @cost: nanoseconds of the link's time per byte, times 2^20; zero: no marks
  * @mark: backlog in nanoseconds above which packets are marked
  * @clear: when the phantom queue will be empty
+ * @seen: what the clock said last
  * @sent: packets sent out of the port
  * @marked: of these, marked
  * @rate: link rate in Mbit/s, for show
+ * @reserved: rest of the cache line
  */
 struct sw_port {
+	__u32	ifindex;
 	__u32	l3;
 	__u8	mac[6];
 	__u16	pad;
 	__u64	cost;
 	__u64	mark;
 	__u64	clear;
+	__u64	seen;
 	__u64	sent;
 	__u64	marked;
 	__u64	rate;
+	__u64	reserved[7];
 };
 
 #define SW_COST_SHIFT		20
