@@ -66,7 +66,8 @@ check "the tool" has atp-tools usr/sbin/atp usr/share/man/man8/atp.8.gz \
 	usr/share/man/man8/atp-switch.8.gz
 check "what perf is compared with" has atp-perf usr/lib/atp/perf-gloo \
 	usr/lib/atp/perf-mpi
-check "the service" has atp-switch lib/systemd/system/atp-switch.service
+check "the service" has atp-switch lib/systemd/system/atp-switch.service \
+	usr/share/doc/atp-switch/examples/dispatcher.conf
 check "the library" has libatp "usr/lib/$multiarch/libatp.so.1.0.0"
 check "the headers" has libatp-dev usr/include/atp.h usr/include/linux/atp.h \
 	usr/share/man/man3/libatp.3.gz usr/share/man/man7/atp.7.gz

@@ -112,6 +112,52 @@ def test_what_cannot_go_is_said():
     want(switch('show', check=False).returncode, 'still there')
 
 
+def less(words, works=False):
+    """A command with what the service has of privileges"""
+    done = within('s', 'setpriv --bounding-set=-all,+bpf,+net_admin,+perfmon '
+                  + TOOL + ' switch ' + words, check=False)
+    equal(not done.returncode, works, words + ': ' + done.stdout)
+    want(works or 'CAP_SYS_ADMIN' in done.stdout, words + ': ' + done.stdout)
+
+
+def ids():
+    """The programs at two ports, one of which is shared"""
+    return [json.loads(within('s', 'ip -j link show ' + dev).stdout)[0]
+            .get('xdp', {}).get('prog', {}).get('id') for dev in ('p3', 'p4')]
+
+
+def test_what_it_may_not_look_up_it_leaves_alone():
+    """libxdp asks for programs by their ids, which not everybody may"""
+    within('s', LOAD_OTHER % 'p3')
+    alone = ids()
+    want(alone[0] and not alone[1], str(alone))
+    for words in ('check dev p3', 'attach dev p3', 'attach dispatcher dev p3',
+                  'attach dispatcher dev p4'):
+        less(words)
+        equal(ids(), alone, words)
+    want(switch('show', check=False).returncode, 'still there')
+    switch('attach dispatcher dev p3 dev p4')
+    ours = ids()
+    for words in ('attach dev p3', 'detach dev p4', 'detach'):
+        less(words)
+        equal(ids(), ours, words)
+    another_layout()
+    less('detach')
+    equal(ids(), ours, 'another version')
+    switch('detach')
+    equal(ids()[1], None, 'p4')
+    within('s', 'xdp-loader unload p3 --all')
+
+
+def test_ports_of_our_own_need_no_more():
+    for end in (lambda: None, another_layout):
+        less('attach dev p3 dev p4', works=True)
+        want(all(ids()), 'not attached')
+        end()
+        less('detach', works=True)
+        equal(ids(), [None, None], 'programs')
+
+
 def main():
     return run([(name, fn) for name, fn in globals().items()
                 if name.startswith('test_')], vital=test_dispatcher_is_named)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+from dispatcher import LOAD_OTHER, seen_by_other
 from rack import TOP, counters, ns, receive, sh, shown, within
 from traffic import (ADD, JOB, PS, answer, equal, hosts, loses_nothing,
                      numbers, push, round_trip, run, total, want, WORKERS)
@@ -26,7 +27,21 @@ exec env -i PATH="$PATH" container=test SYSTEMD_UNIT_PATH={units}:/run/systemd/s
     /lib/systemd/systemd --system --unit=basic.target --log-target=null
 """.format(units=UNITS, top=TOP, unit=UNIT)
 CONFIG = '/etc/atp/switch'
+DROP_IN = os.path.join(TOP, 'debian/dispatcher.conf')
+ERRORS = '/run/errors'
 LONG = 60
+
+
+def configure(words=''):
+    with open(CONFIG, 'w', encoding='ascii') as file:
+        file.write('switch attach aggregators 64 %s %s\nswitch %s\n' % (
+            ' '.join('dev p%d' % i for i in range(1, 6)), words,
+            ADD.replace('job add', 'job replace') % (JOB, PS)))
+
+
+def content(path):
+    with open(path, encoding='ascii') as file:
+        return file.read()
 
 
 class Systemd:
@@ -66,6 +81,18 @@ class Systemd:
     def state(self):
         return self.run('systemctl is-active ' + UNIT).stdout.strip()
 
+    def drop_in(self, name, text):
+        """No text: none any more"""
+        folder = '/proc/%s/root%s/%s.d' % (self.inner, UNITS, UNIT)
+        path = '%s/%s.conf' % (folder, name)
+        if text:
+            os.makedirs(folder, exist_ok=True)
+            with open(path, 'w', encoding='ascii') as file:
+                file.write(text)
+        else:
+            os.remove(path)
+        self.ctl('daemon-reload')
+
     def end(self):
         # which takes the rest along
         self.outer.kill()
@@ -80,10 +107,7 @@ class Test:
 
     def test_it_starts(self):
         os.makedirs(os.path.dirname(CONFIG), exist_ok=True)
-        with open(CONFIG, 'w', encoding='ascii') as file:
-            file.write('switch attach aggregators 64 %s\nswitch %s\n' % (
-                ' '.join('dev p%d' % i for i in range(1, 6)),
-                ADD.replace('job add', 'job replace') % (JOB, PS)))
+        configure()
         # the unit knows nothing of a checkout
         sh('install -m 755 %s/build/bin/atp /usr/sbin/atp' % TOP)
         self.system = Systemd()
@@ -118,8 +142,7 @@ class Test:
         answer(socks, seq, [0] * 350)
 
     def test_another_job_begins_anew(self):
-        with open(CONFIG, encoding='ascii') as file:
-            old = file.read()
+        old = content(CONFIG)
         with open(CONFIG, 'w', encoding='ascii') as file:
             file.write(old.replace('worker ' + WORKERS[3], ''))
         self.system.ctl('reload ' + UNIT)
@@ -131,22 +154,70 @@ class Test:
         round_trip(hosts(), PS, WORKERS[0], 62)
 
     def test_it_has_no_capability_too_many(self):
-        with open(os.path.join(TOP, 'debian', UNIT), encoding='ascii') as file:
-            words, = [line.split('=')[1].split() for line in file
-                      if line.startswith('CapabilityBoundingSet=')]
-        folder = '%s/%s.d' % (UNITS, UNIT)
+        words, = [line.split('=')[1].split()
+                  for line in content('%s/debian/%s' % (
+                      TOP, UNIT)).splitlines()
+                  if line.startswith('CapabilityBoundingSet=')]
         self.system.ctl('stop ' + UNIT)
         for word in words:
             within('s', '/usr/sbin/atp switch detach', check=False)
-            self.system.run("sh -c 'mkdir -p %s && printf \"[Service]\\n"
-                            "CapabilityBoundingSet=~%s\\n\" > %s/less.conf'"
-                            % (folder, word, folder))
-            self.system.ctl('daemon-reload')
+            self.system.drop_in('less', '[Service]\n'
+                                'CapabilityBoundingSet=~%s\n' % word)
             self.system.ctl('start ' + UNIT, works=False)
-        self.system.run('rm -r ' + folder)
-        self.system.ctl('daemon-reload')
+        self.system.drop_in('less', '')
         self.system.ctl('start ' + UNIT)
         round_trip(hosts(), PS, WORKERS[0], 62)
+
+    def refuses(self, word):
+        """And says what is missing"""
+        self.system.run('rm -f ' + ERRORS)
+        self.system.ctl('%s %s' % (word, UNIT), works=False)
+        said = self.system.run('cat ' + ERRORS).stdout
+        want('CAP_SYS_ADMIN' in said and 'atp-switch(8)' in said, said)
+
+    def test_a_dispatcher_needs_a_drop_in(self):
+        self.system.ctl('stop ' + UNIT)
+        within('s', '/usr/sbin/atp switch detach')
+        within('s', LOAD_OTHER % 'p2')
+        configure('dispatcher')
+        self.system.drop_in('errors',
+                            '[Service]\nStandardError=file:%s\n' % ERRORS)
+        self.refuses('start')
+        status = within('s', 'xdp-loader status').stdout
+        want('atp_ingress' not in status and 'pass' in status, status)
+
+    def test_beside_another_program(self):
+        self.system.drop_in('dispatcher', content(DROP_IN))
+        equal(self.system.run('systemd-analyze verify --man=no %s/%s' % (
+            UNITS, UNIT)).stdout, '', 'systemd-analyze')
+        self.system.ctl('start ' + UNIT)
+        before = seen_by_other()
+        round_trip(hosts(), PS, WORKERS[0], 350)
+        want(seen_by_other() > before, 'it has not seen our packets')
+        for word in ('restart', 'reload'):
+            loses_nothing(self.system.command('systemctl %s %s' % (
+                word, UNIT)), times=1)
+        status = within('s', 'xdp-loader status').stdout
+        equal((status.count('atp_ingress'), status.count('pass')), (5, 1),
+              status)
+
+    def test_without_the_drop_in_it_goes_on_as_it_was(self):
+        self.system.drop_in('dispatcher', '')
+        self.refuses('reload')
+        self.refuses('restart')
+        round_trip(hosts(), PS, WORKERS[0], 62)
+        within('s', '/usr/sbin/atp switch detach')
+        status = within('s', 'xdp-loader status').stdout
+        want('atp_ingress' not in status and 'pass' in status, status)
+        within('s', 'xdp-loader unload p2 --all')
+
+    def test_the_drop_in_is_in_the_texts(self):
+        for page in ('man/atp-switch.8', 'operations.rst'):
+            text = [line.strip() for line in content(
+                '%s/Documentation/%s' % (TOP, page)).splitlines()]
+            for line in content(DROP_IN).splitlines():
+                want(not line or line[0] == '#' or line in text,
+                     '%s lacks %s' % (page, line))
 
 
 def main():

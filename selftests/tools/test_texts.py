@@ -123,6 +123,10 @@ ELSEWHERE = {
     r"ip (-json )?atp job .*": ("tools/test_ip.sh", " atp "),
     r"ip netns exec": ("socket/test_owner.c", "ip netns exec"),
     r"atp perf job 7 rank 0 .*": ("tools/test_perf.py", '"vs", "gloo"'),
+    r"install -D -m 644 \S+/examples/dispatcher\.conf \S+/dispatcher\.conf":
+        ("switch/service.py", "debian/dispatcher.conf"),
+    r"systemctl (daemon-reload|restart atp-switch)":
+        ("switch/service.py", "'daemon-reload'"),
     r"bpftrace -e .*": ("tools/test_bpftrace.py", "tracing.rst"),
 }
 # What a reader is to put in
@@ -361,6 +365,9 @@ NOTHING = (
     ("README", "worker            worker"),
     ("README", "uapi/            what"),
     (RST + "switch.rst", "Ethernet, IPv4 or IPv6"),
+    # switch/service.py compares them
+    (RST + "operations.rst", "[Service]"),
+    (MAN + "atp-switch.8", "[Service]"),
     (MAN + "atp.7", "struct sockaddr_atp {"),
     (MAN + "atp.7", "struct atp_error {"),
 )

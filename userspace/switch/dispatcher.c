@@ -53,6 +53,19 @@ static void prepare(const char *ours)
 	*log_tail = 0;
 }
 
+/**
+ * sw_dispatcher_may() - may we do what libxdp does?
+ *
+ * It asks for programs by their ids, which the kernel refuses before it looks.
+ * No program has the id zero.
+ */
+int sw_dispatcher_may(void)
+{
+	if (bpf_prog_get_fd_by_id(0) >= 0 || errno != EPERM)
+		return 0;
+	return sw_fail("libxdp's dispatcher takes CAP_SYS_ADMIN, as libxdp asks for programs by their ids: be root; for the service atp-switch there is a drop-in, see atp-switch(8)");
+}
+
 static enum xdp_attach_mode mode(const struct sw_switch *sw)
 {
 	return sw->settings.generic ? XDP_MODE_SKB : XDP_MODE_NATIVE;
@@ -107,9 +120,13 @@ static int take_off(uint32_t ifindex, uint32_t keep)
 	struct xdp_multiprog *all;
 	enum xdp_attach_mode as;
 	struct xdp_program *prog;
+	struct sw_link link;
 	bool stuck;
 	int err = 0;
 
+	/* what we may not see is not gone */
+	if (!sw_rtnl_link(ifindex, &link) && link.xdp && sw_dispatcher_may())
+		return -1;
 	while (!err) {
 		prog = find(ifindex, keep, &all);
 		stuck = is_stuck(all);
@@ -172,14 +189,22 @@ int sw_dispatcher_detach(const char *dir, uint32_t ifindex)
 	return take_off(ifindex, 0);
 }
 
-/* Is what is attached there a dispatcher, so that we can attach beside? */
-bool sw_dispatcher_there(uint32_t ifindex)
+/**
+ * sw_dispatcher_there() - is it a dispatcher, so that we can attach beside?
+ * @ifindex: the interface, which has an XDP program
+ *
+ * Return: is it; -1 if we may not know (sw_dispatcher_may())
+ */
+int sw_dispatcher_there(uint32_t ifindex)
 {
-	struct xdp_multiprog *all = xdp_multiprog__get_from_ifindex(ifindex);
+	struct xdp_multiprog *all;
 	bool there;
 
+	if (sw_dispatcher_may())
+		return -1;
+	all = xdp_multiprog__get_from_ifindex(ifindex);
 	if (libxdp_get_error(all))
-		return false;
+		return 0;
 	there = !xdp_multiprog__is_legacy(all);
 	xdp_multiprog__close(all);
 	return there;

@@ -441,6 +441,8 @@ int sw_load(struct sw_switch *sw, const struct sw_options *opt)
 	running = sw_running();
 	if (running ? settle_running(sw, opt) : settle_new(sw, opt))
 		goto fail;
+	if (sw->settings.dispatcher && sw_dispatcher_may())
+		goto fail;
 	if (load_object(sw, running))
 		goto fail;
 	return 0;

@@ -177,15 +177,20 @@ static int write_devmap(const struct sw_switch *sw, uint32_t ifindex, bool was)
 	return err;
 }
 
-static void link_path(const struct sw_switch *sw, uint32_t ifindex,
-		      char *path, size_t len)
+static void link_path(const char *dir, uint32_t ifindex, char *path,
+		      size_t len)
 {
-	snprintf(path, len, "%s/link-%u", sw->dir, ifindex);
+	snprintf(path, len, "%s/link-%u", dir, ifindex);
 }
 
 static int explain_attach(const struct sw_link *link, bool generic, int err)
 {
-	if (link->xdp && sw_dispatcher_there(link->ifindex))
+	int there = link->xdp ? sw_dispatcher_there(link->ifindex) : 0;
+
+	if (there < 0)
+		return sw_fail("%s has another XDP program (id %u): detach it where it was attached; if it is libxdp's dispatcher, which only CAP_SYS_ADMIN shows, say dispatcher to work beside it",
+			       link->name, link->xdp);
+	if (there)
 		return sw_fail("%s has other XDP programs by libxdp's dispatcher (id %u): say dispatcher to work beside them",
 			       link->name, link->xdp);
 	if (link->xdp)
@@ -213,7 +218,7 @@ static int attach_link(const struct sw_switch *sw, const struct sw_link *link)
 	prog = sw_program(sw, "atp_ingress");
 	if (prog < 0)
 		return -1;
-	link_path(sw, link->ifindex, path, sizeof(path));
+	link_path(sw->dir, link->ifindex, path, sizeof(path));
 	fd = bpf_obj_get(path);
 	if (fd >= 0) {
 		struct bpf_link_info info = {};
@@ -305,7 +310,7 @@ int sw_port_detach(struct sw_switch *sw, uint32_t ifindex)
 		if (err)
 			return err;
 	} else {
-		link_path(sw, ifindex, path, sizeof(path));
+		link_path(sw->dir, ifindex, path, sizeof(path));
 		fd = bpf_obj_get(path);
 		if (fd >= 0) {
 			bpf_link_detach(fd);
@@ -376,6 +381,7 @@ static int abandon(const char *dir, int map)
 {
 	struct bpf_map_info info = {};
 	uint32_t ifindex, len = sizeof(info);
+	char path[512];
 	int end, err = 0;
 
 	if (bpf_obj_get_info_by_fd(map, &info, &len))
@@ -385,7 +391,9 @@ static int abandon(const char *dir, int map)
 		return sw_fail("the running switch's ports are not known by their interfaces: reboot, or take the programs off with xdp-loader");
 	end = bpf_map_get_next_key(map, NULL, &ifindex);
 	while (!end) {
-		if (sw_dispatcher_detach(dir, ifindex))
+		/* a port of its own goes with its link */
+		link_path(dir, ifindex, path, sizeof(path));
+		if (access(path, F_OK) && sw_dispatcher_detach(dir, ifindex))
 			err = -1;
 		end = bpf_map_get_next_key(map, &ifindex, &ifindex);
 	}

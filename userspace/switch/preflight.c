@@ -267,6 +267,7 @@ static void check_dev(const struct check *c, uint32_t ifindex)
 	struct sw_port port;
 	char found[96], mend[256];
 	bool ours = false;
+	int there;
 
 	if (sw_rtnl_link(ifindex, &link)) {
 		tell(c, NULL, true, "interface", sw_error(),
@@ -281,9 +282,14 @@ static void check_dev(const struct check *c, uint32_t ifindex)
 		ours = !sw_port_find(&sw, ifindex, &port);
 		sw_close(&sw);
 	}
+	there = link.xdp && !ours ? sw_dispatcher_there(ifindex) : 0;
 	if (ours) {
 		fine(c, link.name, "is a port of the running switch");
-	} else if (link.xdp && sw_dispatcher_there(ifindex)) {
+	} else if (there < 0) {
+		snprintf(found, sizeof(found), "id %u is there", link.xdp);
+		tell(c, link.name, true, "another XDP program", found,
+		     "check with CAP_SYS_ADMIN, which shows whether it is libxdp's dispatcher");
+	} else if (there) {
 		tell(c, link.name, true, "other XDP programs",
 		     "libxdp's dispatcher calls them",
 		     "attach with the word dispatcher");

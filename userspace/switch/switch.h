@@ -133,7 +133,8 @@ struct sw_link;
 int sw_dispatcher_attach(const struct sw_switch *sw,
 			 const struct sw_link *link);
 int sw_dispatcher_detach(const char *dir, uint32_t ifindex);
-bool sw_dispatcher_there(uint32_t ifindex);
+int sw_dispatcher_may(void);
+int sw_dispatcher_there(uint32_t ifindex);
 
 /* jobs.c */
 int sw_job_add(struct sw_switch *sw, uint32_t id, const struct sw_where *ps,
