@@ -208,17 +208,24 @@ TEST(edge_of_another_sndbuf)
 		  sizeof(large));
 }
 
+/* With one result, of which there was an edge, and nothing else in flight */
+static int watch_the_last(int *fds)
+{
+	int ep;
+
+	join_pair(fds, "");
+	ep = watch(fds[0], EPOLLIN | EPOLLRDHUP | EPOLLET);
+	one_chunk(fds, 1);
+	EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLIN);
+	return ep;
+}
+
 TEST(edge_of_the_end)
 {
 	int fds[2], ep;
 	int32_t lane;
 
-	host_net();
-	job_add(2, "");
-	join_all(fds, 2);
-	ep = watch(fds[0], EPOLLIN | EPOLLRDHUP | EPOLLET);
-	one_chunk(fds, 1);
-	EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLIN);
+	ep = watch_the_last(fds);
 	ASSERT_EQ(shutdown(fds[0], SHUT_WR), 0);
 	seen(ep, 0);
 	/* the last result was pulled: that is the end */
@@ -233,12 +240,7 @@ TEST(edge_of_leaving)
 	int fds[2], ep;
 	int32_t lane;
 
-	host_net();
-	job_add(2, "");
-	join_all(fds, 2);
-	ep = watch(fds[0], EPOLLIN | EPOLLRDHUP | EPOLLET);
-	one_chunk(fds, 1);
-	EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLIN);
+	ep = watch_the_last(fds);
 	pull(fds[0], &lane, 4);
 	close(fds[1]);
 	EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLIN | EPOLLRDHUP);

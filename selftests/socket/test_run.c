@@ -2,7 +2,6 @@
 /* How a run ends, whom everybody blames, and what comes after. */
 #include <sched.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 #include "host.h"
 
 static void pair(int *fds, uint32_t workers, const char *more)
@@ -99,101 +98,6 @@ TEST(close_while_one_only_pulls)
 		expect_failed(fds[i], ATP_REASON_LEFT, 1 << 2);
 		expect_error(fds[i], ECONNRESET);
 	}
-}
-
-/* Longer than it takes to hear of who has left */
-static void two_beats(unsigned int timeout_ms)
-{
-	usleep(timeout_ms * 1000 / 2);
-}
-
-/* One that knows that another has left still gets what that one took part in,
- * and the end of its own pushing is as quiet as ever.
- */
-TEST(alone_with_results)
-{
-	int32_t lane = 4, result;
-	int fds[2], i;
-
-	pair(fds, 2, "timeout 3s");
-	for (i = 0; i < 2; i++) {
-		set_dtype(fds[i], ATP_INT32);
-		push(fds[i], &lane, 4);
-		push(fds[i], &lane, 4);
-	}
-	for (i = 0; i < 2; i++)
-		pull(fds[1], &result, 4);
-	close(fds[1]);
-	pull(fds[0], &result, 4);
-	EXPECT_EQ(result, 8);
-	two_beats(3000);
-	/* as long as there is one, nothing has come to an end */
-	EXPECT_EQ(events_of(fds[0], 0), POLLIN | POLLOUT);
-	EXPECT_EQ(recv(fds[0], &result, 4, MSG_PEEK), 4);
-	EXPECT_EQ(events_of(fds[0], 0), POLLIN | POLLOUT);
-	/* a buffer that turns out to be bad: it is there once more */
-	EXPECT_ERRNO(recv(fds[0], (void *)8, 4, 0), EFAULT);
-	EXPECT_EQ(events_of(fds[0], 0), POLLIN | POLLOUT);
-	pull(fds[0], &result, 4);
-	EXPECT_EQ(result, 8);
-	wait_events(fds[0], POLLRDHUP);
-	EXPECT_EQ(recv(fds[0], &result, 4, 0), 0);
-	ASSERT_EQ(shutdown(fds[0], SHUT_WR), 0);
-	EXPECT_EQ(recv(fds[0], &result, 4, 0), 0);
-	EXPECT_EQ(error_of(fds[0]), 0);
-	EXPECT_EQ(info_of(fds[0]).state, ATP_BOUND);
-}
-
-/* What one has pushed before it left can still be added: nobody is told that
- * there is nothing to wait for.
- */
-TEST(alone_with_a_part)
-{
-	int32_t lane = 4, result;
-	int fds[2], i;
-
-	pair(fds, 2, "timeout 3s");
-	for (i = 0; i < 2; i++)
-		set_dtype(fds[i], ATP_INT32);
-	push(fds[1], &lane, 4);
-	host_must("until %s -j job show %u | grep -q '\"waiting\":.0'; do :; done",
-		  ATP_TOOL, JOB);
-	close(fds[1]);
-	two_beats(3000);
-	EXPECT_EQ(events_of(fds[0], 0), POLLOUT);
-	push(fds[0], &lane, 4);
-	pull(fds[0], &result, 4);
-	EXPECT_EQ(result, 8);
-	wait_events(fds[0], POLLRDHUP);
-	EXPECT_EQ(recv(fds[0], &result, 4, 0), 0);
-}
-
-/* After it was told it joins the next run. */
-TEST(alone_and_again)
-{
-	int fds[2], lane;
-
-	pair(fds, 2, "");
-	close(fds[1]);
-	EXPECT_EQ(recv(fds[0], &lane, 4, 0), 0);
-	ASSERT_EQ(shutdown(fds[0], SHUT_WR), 0);
-	fds[1] = new_socket(0);
-	connect_all(fds, 2);
-	EXPECT_EQ(events_of(fds[0], 0), POLLOUT);
-	sum_works(fds, 2);
-}
-
-/* The failure of a run counts more. */
-TEST(alone_and_removed)
-{
-	int fds[2], lane;
-
-	pair(fds, 2, "");
-	close(fds[1]);
-	EXPECT_EQ(recv(fds[0], &lane, 4, 0), 0);
-	ASSERT_EQ(atp("job del %u", JOB), 0);
-	wait_state(fds[0], ATP_FAILED);
-	EXPECT_ERRNO(recv(fds[0], &lane, 4, 0), EIDRM);
 }
 
 TEST(killed_process)

@@ -164,7 +164,8 @@ enum atp_reason {
  * @scale: JOIN: factor for float32
  * @reason: ABORT: enum atp_reason
  * @ranks: ABORT: ranks that are to blame; WELCOME, STATUS, PONG: ranks that
- *	the PS has joined
+ *	the PS has joined; PONG in a run: those, too, that have left and are in
+ *	a fragment that is not complete
  * @server: JOIN: 1 if an application at the PS makes the results; PONG in a
  *	run: 1 if it takes part; else 0
  */

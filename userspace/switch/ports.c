@@ -109,6 +109,9 @@ static int free_place(const struct sw_switch *sw, uint32_t ifindex,
 	return 0;
 }
 
+/* In its place, under traffic: what does not change is the same meanwhile, the
+ * queue may forget some packets, and counts of that moment are lost.
+ */
 static int write_port(const struct sw_switch *sw, const struct sw_port *port)
 {
 	int info = sw->map[SW_MAP_PORT_INFO];
