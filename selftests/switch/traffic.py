@@ -132,7 +132,8 @@ def stream(socks, lanes=62, window=16):
 
 
 def loses_nothing(*commands, times=5):
-    """Fragments without any resend while something is done, time and again"""
+    """Fragments without any resend while something is done, time and again:
+    words for a shell, or a function"""
     running = True
     failed = []
 
@@ -149,7 +150,10 @@ def loses_nothing(*commands, times=5):
     try:
         for _ in range(times):
             for command in commands:
-                within('s', command)
+                if callable(command):
+                    command()
+                else:
+                    within('s', command)
     finally:
         running = False
         thread.join()

@@ -142,6 +142,20 @@ static int take_off(uint32_t ifindex, uint32_t keep)
 		       strerror(-err), log_tail);
 }
 
+/* Loaders that were killed may each have left one */
+static int leave_one(uint32_t ifindex)
+{
+	struct xdp_multiprog *all;
+	struct xdp_program *prog;
+	uint32_t first = 0;
+
+	prog = find(ifindex, 0, &all);
+	if (prog)
+		first = xdp_program__id(prog);
+	xdp_multiprog__close(all);
+	return first ? take_off(ifindex, first) : 0;
+}
+
 /**
  * sw_dispatcher_attach() - have the dispatcher call our program, as it is now
  * @sw: the switch
@@ -157,6 +171,9 @@ int sw_dispatcher_attach(const struct sw_switch *sw,
 	int err;
 
 	prepare(sw->dir);
+	/* a dispatcher has places for ten */
+	if (leave_one(link->ifindex))
+		return -1;
 	/* a program that is loaded for a dispatcher is of another type */
 	obj = sw_object_open(sw, OURS);
 	if (!obj)
@@ -175,6 +192,7 @@ int sw_dispatcher_attach(const struct sw_switch *sw,
 	else
 		err = take_off(link->ifindex, xdp_program__id(prog));
 	xdp_program__close(prog);
+	sw_strays_remove(sw->dir, link->ifindex);
 	return err ? -1 : 0;
 }
 
@@ -185,8 +203,12 @@ int sw_dispatcher_attach(const struct sw_switch *sw,
  */
 int sw_dispatcher_detach(const char *dir, uint32_t ifindex)
 {
+	int err;
+
 	prepare(dir);
-	return take_off(ifindex, 0);
+	err = take_off(ifindex, 0);
+	sw_strays_remove(dir, ifindex);
+	return err;
 }
 
 /**

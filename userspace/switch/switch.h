@@ -136,6 +136,9 @@ int sw_dispatcher_detach(const char *dir, uint32_t ifindex);
 int sw_dispatcher_may(void);
 int sw_dispatcher_there(uint32_t ifindex);
 
+/* strays.c */
+void sw_strays_remove(const char *ours, uint32_t ifindex);
+
 /* jobs.c */
 int sw_job_add(struct sw_switch *sw, uint32_t id, const struct sw_where *ps,
 	       const struct sw_where *worker, uint32_t workers,
