@@ -30,8 +30,17 @@
 
 enum action {
 	EMPTY,			/* the harness alone */
+	OTHER,			/* left to the kernel */
+	UNKNOWN,
+	CONTROL,
+	BEGIN,
 	REFUSED,
-	RAW,
+	STRANGER,
+	RAW,			/* sent on as it is */
+	SINGLE,
+	STALE,
+	DISAGREE,
+	LOCKED,
 	COLLISION,
 	QUOTA,
 	DUPLICATE,
@@ -64,8 +73,17 @@ static const struct kind {
 	uint32_t verdict;
 } kinds[ACTIONS] = {
 	[EMPTY]		= { "empty",	  0, XDP_PASS },
+	[OTHER]		= { "other",	  0, XDP_PASS },
+	[UNKNOWN]	= { "unknown",	  0, XDP_PASS },
+	[CONTROL]	= { "control",	  0, XDP_PASS },
+	[BEGIN]		= { "begin",	  0, XDP_PASS },
 	[REFUSED]	= { "refused",	  1, XDP_ABORTED },
+	[STRANGER]	= { "stranger",	  0, XDP_ABORTED },
 	[RAW]		= { "raw",	  0, XDP_REDIRECT },
+	[SINGLE]	= { "single",	  0, XDP_REDIRECT },
+	[STALE]		= { "stale",	  0, XDP_REDIRECT },
+	[DISAGREE]	= { "disagree",	  1, XDP_REDIRECT },
+	[LOCKED]	= { "locked",	  0, XDP_REDIRECT },
 	[COLLISION]	= { "collision",  1, XDP_REDIRECT },
 	[QUOTA]		= { "quota",	  0, XDP_REDIRECT },
 	[DUPLICATE]	= { "duplicate",  1, XDP_DROP },
@@ -89,6 +107,7 @@ static const int payload[] = { 248, 1400, 3072, ATP_FRAGMENT_MAX };
 #define PAYLOADS	((int)(sizeof(payload) / sizeof(payload[0])))
 
 static struct t_job job = { .id = 1, .workers = WORKERS, .quota = 1 };
+static struct t_job of_one = { .id = 2, .workers = 1, .quota = 1 };
 static int fd_again[AGAIN_PROGS], fd_before;
 static uint8_t *frame;
 static int rounds = 301;
@@ -199,51 +218,84 @@ static uint32_t make(enum action action, uint32_t rank, int bytes)
 	return f_make(&p, frame);
 }
 
+/* Of a control packet of a worker the switch looks at the addresses only */
+static uint32_t make_control(enum action action)
+{
+	static struct f_pkt p;
+	uint32_t len;
+
+	if (action == BEGIN)
+		return c_welcome(&job, 1, frame);
+	c_gradient(&p, &job, 0, 0);
+	p.elements = ATP_CTL_LEN / 4;
+	len = f_make(&p, frame);
+	frame[f_udp(false) + 8 + 1] = ATP_TYPE_PING;
+	return len;
+}
+
+/* What differs from the packet that make() makes */
+static void change(struct f_pkt *p, enum action action)
+{
+	uint16_t elements = p->elements;
+
+	if (action == UNKNOWN)
+		p->job = of_one.id + 1;
+	if (action == STRANGER)
+		t_addr(false, of_one.id, 0, p->src);
+	if (action == SINGLE)
+		c_gradient(p, &of_one, 0, 0);
+	if (action == COLLISION || action == EVICT)
+		p->seq = 1;
+	if (action == RAW)
+		p->flags |= ATP_F_RAW;
+	if (action == DISAGREE)
+		p->flags ^= ATP_F_LAST;
+	if (action == RESENT || action == FLUSH)
+		p->flags |= ATP_F_RESEND;
+	if (action == DUPLICATE || action == FLUSH) {
+		p->bitmap = 2;
+		t_addr(false, job.id, 1, p->src);
+	}
+	if (action == UNICAST || action == PARAMETER || action == COPY)
+		c_parameter(p, &job, 0, 0);
+	if (action == PARAMETER || action == COPY)
+		p->flags |= ATP_F_MCAST;
+	p->elements = elements;
+	p->index = 0;
+}
+
 /* The packet that is measured, of rank zero or the PS */
 static uint32_t make_last(enum action action, int bytes)
 {
 	static struct f_pkt p;
-	uint32_t len = make(action, 0, bytes);
+	uint32_t len;
 
+	if (action == CONTROL || action == BEGIN)
+		return make_control(action);
+	len = make(action, 0, bytes);
 	if (action == REFUSED) {
 		frame[len / 2] ^= 0x10;
 		return len;
 	}
 	if (!f_read(&p, frame, len))
 		die("cannot read a packet");
-	if (action == COLLISION || action == EVICT)
-		p.seq = 1;
-	if (action == RAW)
-		p.flags |= ATP_F_RAW;
-	if (action == DUPLICATE)
-		p.bitmap = 2;
-	if (action == RESENT || action == FLUSH)
-		p.flags |= ATP_F_RESEND;
-	if (action == DUPLICATE || action == FLUSH) {
-		p.bitmap = 2;
-		t_addr(false, job.id, 1, p.src);
-	}
-	if (action == UNICAST || action == PARAMETER || action == COPY) {
-		uint16_t elements = p.elements;
-
-		c_parameter(&p, &job, 0, 0);
-		p.elements = elements;
-		if (action != UNICAST)
-			p.flags |= ATP_F_MCAST;
-	}
-	p.index = 0;
-	return f_make(&p, frame);
+	change(&p, action);
+	len = f_make(&p, frame);
+	if (action == OTHER)	/* to another port */
+		frame[f_udp(false) + 2] ^= 0x10;
+	return len;
 }
 
 /* Bring aggregator and packet to where the measured run begins */
 static uint32_t prepare(enum action action, int bytes)
 {
+	struct sw_state *state = sw_state_get(&t_switch, AGAIN_SLOT);
 	struct sw_agg *a = t_agg(0);
 	struct again again = {};
 	uint32_t rank, len, zero = 0;
 
 	memset(a, 0, sizeof(*a) + bytes);
-	sw_state_get(&t_switch, AGAIN_SLOT)->occupied = 0;
+	memset(state, 0, sizeof(*state));
 	for (rank = 1; rank <= kinds[action].before; rank++) {
 		len = make(action, rank, bytes);
 		if (t_run(0, frame, len) != XDP_DROP)
@@ -252,12 +304,16 @@ static uint32_t prepare(enum action action, int bytes)
 	/* an age that no boot has reached, and an aggregator somewhere else */
 	if (action == EVICT)
 		a->stamp = 0;
+	if (action == LOCKED)
+		a->lock = SW_LOCK_USER;
 	if (action == QUOTA)
-		sw_state_get(&t_switch, AGAIN_SLOT)->occupied = job.quota;
+		state->occupied = job.quota;
+	if (action == STALE)
+		state->run = SW_RUN | 2;
 	len = make_last(action, bytes);
 	memcpy(again.head, frame, sizeof(again.head));
 	memcpy(again.agg, a, sizeof(again.agg));
-	again.occupied = sw_state_get(&t_switch, AGAIN_SLOT)->occupied;
+	again.occupied = state->occupied;
 	if (bpf_map_update_elem(fd_before, &zero, &again, BPF_ANY))
 		die("before");
 	return len;
@@ -432,6 +488,7 @@ int main(int argc, char **argv)
 	frame = f_buffer();
 	c_open(1, ATP_FRAGMENT_MAX);
 	c_add_job(&job);
+	c_add_job(&of_one);
 	load();
 	measure();
 	print();
