@@ -351,10 +351,23 @@ def what_checksums_cover(bench, seq):
         expect(list(rank.pull(LANES)), SUMS)
 
 
-def parameters(bench, seq):
+def parameters(bench, seq, values=False):
     """What the PS would have sent: for each worker, or for the switch."""
-    return [bench.holes["ps"].frame(kind=DATA, ack=True, seq=seq)
+    return [bench.holes["ps"].frame(kind=DATA, ack=True, seq=seq,
+                                    values=values)
             for _ in range(1 if bench.switch else WORKERS)]
+
+
+def on_its_way(bench, frame, source, *hosts):
+    """To the switch and from there, or straight to the only host."""
+    bench.inject_flips(frame, source, hosts[0])
+    if not bench.switch:
+        bench.send(frame, source, hosts[0])
+        return
+    copies = bench.held(frame, source, hosts[0], hosts)
+    for host, copy in zip(hosts, copies):
+        bench.inject_flips(copy, "switch", host)
+        bench.send(copy, "switch", host)
 
 
 def what_overflows(bench, seq):
@@ -368,17 +381,19 @@ def what_overflows(bench, seq):
     bench.send(bench.holes["w0"].frame(kind=DATA, ack=False, values=True),
                "w0", "ps")
     request = bench.holes["ps"].frame(kind=DATA, ack=True, seq=seq)
-    expect((receiver(request), request.elements), (2, 0))
-    bench.inject_flips(request, "ps", "w1")
-    bench.send(request, "ps", "w1")
+    # a switch copies it for all, of whom rank 0 has nothing to add
+    hosts = ["w0", "w1"] if bench.switch else ["w1"]
+    expect((receiver(request), request.elements), (3 - len(hosts), 0))
+    on_its_way(bench, request, "ps", *hosts)
     values = bench.holes["w1"].frame(kind=DATA, ack=False, values=True)
-    bench.inject_flips(values, "w1", "ps")
-    bench.send(values, "w1", "ps")
-    answers = [bench.holes["ps"].frame(kind=DATA, ack=True, values=True)
-               for _ in bench.ranks]
-    bench.inject_flips(answers[-1], "ps", "w1")
-    for rank, frame in enumerate(answers):
-        bench.send(frame, "ps", f"w{rank}")
+    on_its_way(bench, values, "w1", "ps")
+    answers = parameters(bench, seq, values=True)
+    if bench.switch:
+        on_its_way(bench, answers[0], "ps", "w0", "w1")
+    else:
+        bench.inject_flips(answers[-1], "ps", "w1")
+        for rank, frame in enumerate(answers):
+            bench.send(frame, "ps", f"w{rank}")
     for rank in bench.ranks:
         expect(struct.pack("=2i", *rank.pull(2)), struct.pack("=2f", HUGE, 1.0))
         rank.sock.setsockopt(SOL_ATP, ATP_DTYPE, INT32)
@@ -406,9 +421,8 @@ def bench_of(family, switch):
     bench = Bench(family, switch)
     try:
         what_checksums_cover(bench, 0)
-        if not switch:
-            what_overflows(bench, 1)
-        what_no_checksum_covers(bench, 1 if switch else 2)
+        what_overflows(bench, 1)
+        what_no_checksum_covers(bench, 2)
     finally:
         bench.close()
 
