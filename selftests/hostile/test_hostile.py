@@ -19,7 +19,8 @@ from atptest import (ABORT, ACK, DATA, EDGE, FAILED, FLOAT32, INT32, LAST, LEAVE
                      wait_for)
 from live import FRAGMENTS, JOBS, Live
 from rack import rack, run
-from wire import Recorder, fragments, frame, layers, tagged, with_options
+from wire import (Recorder, fragments, frame, layers, payload_at, tagged,
+                  with_options)
 
 LANES = [1, 2, 3, 4]
 UNDEFINED = [1 << bit for bit in range(10, 16)]
@@ -435,28 +436,30 @@ def checksums_and_ip_at_the_switch(job):
         {("other", "options"): len(more) + 1} if v == 4 else {})
 
 
-def an_earlier_run():
-    """Everything that w0 sent and got in one run, again in the fifth after it"""
-    recorder = Recorder("w0")
-    live.leave(7)
-    live.join(7)
+def an_earlier_run_of(job):
+    v = family(job)
+    at = payload_at(v)
+    recorder = Recorder(v, "w0")
+    live.leave(job)
+    live.join(job)
     for _ in range(2):
         live.round()
-    live.leave(7)
+    live.leave(job)
     sent, got = recorder.stop()
     for _ in range(4):
-        live.join(7)
-        live.leave(7)
-    live.join(7)
+        live.join(job)
+        live.leave(job)
+    live.join(job)
     live.round()
 
     def kinds(frames, *types):
-        return [f for f in frames if f[43] in types]
+        return [f for f in frames if f[at + 1] in types]
 
     gradients = kinds(sent, DATA)
     controls = kinds(sent, T_JOIN, LEAVE)
     # its first JOIN asks what to repeat, and whoever asks that is told
-    late = [f for f in controls if f[43] == LEAVE or f[54:58] != bytes(4)]
+    late = [f for f in controls if f[at + 1] == LEAVE or
+            f[at + 12:at + 16] != bytes(4)]
     results = kinds(got, DATA, WELCOME, STATUS)
     same(len(gradients) >= 2 * FRAGMENTS and len(late) >= 2 and
          len(results) > 2 * FRAGMENTS, True)
@@ -475,15 +478,21 @@ def an_earlier_run():
         n = len(gradients)
         live.inject("switch", "w0", gradients,
                     {("ps", "epoch"): n, ("w0", "epoch"): n},
-                    {(7, "stale"): n})
+                    {(job, "stale"): n})
     live.during(at_the_switch)
     # old answers and all that begins or ends a run, too
     for _ in range(3):
         live.taps.send("switch", "w0", gradients + controls)
         live.taps.send("switch", "ps", [
-            frame(4, "ps", "w0", f[42:]) for f in kinds(got, DATA, WELCOME)])
+            frame(v, "ps", "w0", f[at:]) for f in kinds(got, DATA, WELCOME)])
         live.round()
     live.during(at_the_switch)
+
+
+def an_earlier_run():
+    """Everything that w0 sent and got in one run, again in the fifth after it"""
+    for job in JOBS:
+        an_earlier_run_of(job)
 
 
 def a_member_that_lies_spoils_its_own_job():

@@ -116,10 +116,21 @@ def _length(packet):
                      CONTROL)
 
 
-def _cut(merged):
+def payload_at(family):
+    """Where in a frame ATP's header begins"""
+    return 42 if family == 4 else 62
+
+
+def _cut(family, merged):
     """The frames that GRO has made one of"""
-    eth, low, rest = Ether(merged[:14]), IP(merged[14:34]), merged[42:]
-    del low.len, low.chksum
+    at = payload_at(family)
+    eth, rest = Ether(merged[:14]), merged[at:]
+    if family == 4:
+        low = IP(merged[14:at - 8])
+        del low.len, low.chksum
+    else:
+        low = IPv6(merged[14:at - 8])
+        del low.plen
     while rest:
         n = _length(rest)
         yield bytes(eth / low / UDP(sport=PORT, dport=PORT) / rest[:n])
@@ -128,7 +139,8 @@ def _cut(merged):
 
 class Recorder:
     """Frames to the ATP port that a host sends and gets"""
-    def __init__(self, host):
+    def __init__(self, family, host):
+        self.family = family
         with inside(host):
             self.s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
                                    socket.htons(ETH_P_ALL))
@@ -139,15 +151,17 @@ class Recorder:
     def stop(self):
         """([sent], [received])"""
         sent, got = [], []
+        at = payload_at(self.family)
+        kind = b"\x08\0" if self.family == 4 else b"\x86\xdd"
         while True:
             try:
                 data, address = self.s.recvfrom(65536)
             except BlockingIOError:
                 break
-            if data[12:14] != b"\x08\0" or len(data) < 42 + HEADER:
+            if data[12:14] != kind or len(data) < at + HEADER:
                 continue
-            if struct.unpack_from("!H", data, 36)[0] == PORT:
+            if struct.unpack_from("!H", data, at - 6)[0] == PORT:
                 outgoing = address[2] == socket.PACKET_OUTGOING
-                (sent if outgoing else got).extend(_cut(data))
+                (sent if outgoing else got).extend(_cut(self.family, data))
         self.s.close()
         return sent, got
