@@ -9,15 +9,19 @@ import json
 import os
 import sys
 
-from rack import TOOL, another_layout, receive, sh, shown, switch, within
+from rack import TOOL, TOP, another_layout, receive, sh, shown, switch, within
 from traffic import (ADD, JOB, PS, WORKERS, equal, hosts, loses_nothing,
                      numbers, push, round_trip, run, want)
 
 OTHER = os.path.join(os.path.dirname(TOOL), 'pass.bpf.o')
 LOAD_OTHER = 'xdp-loader load -m native -s xdp %s ' + OTHER
-# one of the programs at an interface
-UNLOAD_OTHER = """sh -c 'xdp-loader unload %s --id $(xdp-loader status %s |
-    awk "\\$3 == \\"pass\\" { print \\$4 }")'"""
+ATP = os.path.join(TOP, 'build/bin/atp')
+
+
+def unload(dev, name):
+    """A command that takes one of the programs off an interface"""
+    return """sh -c 'xdp-loader unload %s --id $(xdp-loader status %s |
+        awk "\\$3 == \\"%s\\" { print \\$4 }")'""" % (dev, dev, name)
 
 
 def seen_by_other():
@@ -45,6 +49,19 @@ def test_beside_another_program():
     want('atp_ingress' in within('s', 'xdp-loader status p2').stdout, 'p2')
 
 
+def test_check_sees_it_beside_the_other():
+    def said():
+        lines = json.loads(within('s', ATP + ' -json check',
+                                  check=False).stdout)
+        return [line for line in lines if line['what'] == 'program']
+    equal([line['state'] for line in said()], ['ok'], said())
+    within('s', unload('p2', 'atp_ingress'))
+    missing = [line.get('about') for line in said() if line['state'] == 'bad']
+    equal(missing, ['port p2'], said())
+    within('s', TOOL + ' switch attach dev p2')
+    equal([line['state'] for line in said()], ['ok'], said())
+
+
 def test_upgrades_beside_it_lose_nothing():
     loses_nothing(TOOL + ' switch attach dev p1', times=2)
     status = within('s', 'xdp-loader status').stdout
@@ -52,7 +69,7 @@ def test_upgrades_beside_it_lose_nothing():
 
 
 def test_others_come_and_go():
-    loses_nothing(LOAD_OTHER % 'p5', UNLOAD_OTHER % ('p5', 'p5'), times=2)
+    loses_nothing(LOAD_OTHER % 'p5', unload('p5', 'pass'), times=2)
 
 
 def test_it_stays_when_we_go():

@@ -23,11 +23,61 @@ static void on_finding(const struct sw_finding *f, void *arg)
 		check_ok(f->what, "fine");
 }
 
-/* Which program runs at a port?  Zero: none */
+/**
+ * struct running - the program that ports run
+ * @id: of one of them; zero if none was seen
+ * @tag: of its instructions
+ * @same: all are alike
+ */
+struct running {
+	uint32_t id;
+	uint8_t	tag[BPF_TAG_SIZE];
+	bool	same;
+};
+
+static bool program_info(uint32_t id, struct bpf_prog_info *info)
+{
+	uint32_t len = sizeof(*info);
+	int fd = bpf_prog_get_fd_by_id(id);
+	bool seen;
+
+	memset(info, 0, sizeof(*info));
+	if (fd < 0)
+		return false;
+	seen = !bpf_obj_get_info_by_fd(fd, info, &len);
+	close(fd);
+	return seen;
+}
+
+/* Ports share one program, but for those with a dispatcher: each has a copy */
+static void check_program(const struct sw_switch *sw, uint32_t id,
+			  struct running *running)
+{
+	struct bpf_prog_info info;
+
+	if (!program_info(id, &info)) {
+		check_warn("program", "run this as root", "cannot be seen");
+		return;
+	}
+	if (strncmp(info.name, "atp_ingress", sizeof(info.name))) {
+		check_bad("program",
+			  "atp switch detach; attach, with the word dispatcher if that is to stay",
+			  "\"%s\" runs here, not ours", info.name);
+		return;
+	}
+	if (running->id && (sw->settings.dispatcher ?
+			    memcmp(running->tag, info.tag, sizeof(info.tag)) :
+			    running->id != id))
+		running->same = false;
+	running->id = id;
+	memcpy(running->tag, info.tag, sizeof(info.tag));
+}
+
 static void check_port(const struct sw_switch *sw, uint32_t ifindex,
-		       uint32_t *program, bool *same)
+		       struct running *running)
 {
 	struct sw_link link;
+	uint32_t id;
 
 	if (sw_rtnl_link(ifindex, &link)) {
 		check_about("port %u", ifindex);
@@ -41,9 +91,14 @@ static void check_port(const struct sw_switch *sw, uint32_t ifindex,
 			  "none runs here");
 		return;
 	}
-	if (*program && *program != link.xdp)
-		*same = false;
-	*program = link.xdp;
+	id = link.xdp;
+	if (sw->settings.dispatcher && !sw_dispatcher_may())
+		id = sw_dispatcher_program(sw, ifindex);
+	if (id)
+		check_program(sw, id, running);
+	else
+		check_bad("program", "atp switch attach dev, again",
+			  "the dispatcher calls none of ours");
 	if (!link.running)
 		check_warn("cable", "see that it is in, and the other end up",
 			   "nobody is at the other end");
@@ -56,29 +111,6 @@ static void check_port(const struct sw_switch *sw, uint32_t ifindex,
 	else
 		check_bad("mode", "atp switch detach; attach",
 			  "generic, though native was asked for");
-}
-
-static void check_program(uint32_t id)
-{
-	struct bpf_prog_info info = { 0 };
-	uint32_t len = sizeof(info);
-	int fd = bpf_prog_get_fd_by_id(id);
-	const uint8_t *tag = info.tag;
-
-	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len)) {
-		check_warn("program", "run this as root", "cannot be seen");
-	} else if (strncmp(info.name, "atp_ingress", sizeof(info.name))) {
-		check_warn("program",
-			   "fine if that is a dispatcher that runs ours, too",
-			   "\"%s\" runs at the ports", info.name);
-	} else {
-		check_ok("program",
-			 "id %u, tag %02x%02x%02x%02x%02x%02x%02x%02x, the same at all ports",
-			 id, tag[0], tag[1], tag[2], tag[3], tag[4], tag[5],
-			 tag[6], tag[7]);
-	}
-	if (fd >= 0)
-		close(fd);
 }
 
 /* The ports, and whether they are fit.  Return: how many there are, or -1 */
@@ -102,20 +134,23 @@ static int check_fitness(uint32_t dev[SW_PORTS])
 
 static void check_ports(const struct sw_switch *sw, const uint32_t *dev, int n)
 {
-	uint32_t program = 0;
-	bool same = true;
+	struct running now = { .same = true };
+	const uint8_t *tag = now.tag;
 	int i;
 
 	for (i = 0; i < n; i++)
-		check_port(sw, dev[i], &program, &same);
+		check_port(sw, dev[i], &now);
 	check_about("switch");
 	if (!n)
 		check_bad("ports", "atp switch attach dev", "there are none");
-	if (!same)
+	if (!now.same)
 		check_bad("program", "atp switch attach dev, again",
 			  "not the same at all ports");
-	else if (program)
-		check_program(program);
+	else if (now.id)
+		check_ok("program",
+			 "id %u, tag %02x%02x%02x%02x%02x%02x%02x%02x, the same at all ports",
+			 now.id, tag[0], tag[1], tag[2], tag[3], tag[4], tag[5],
+			 tag[6], tag[7]);
 }
 
 /* Is a host where the switch sends what is for it? */

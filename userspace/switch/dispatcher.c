@@ -231,3 +231,24 @@ int sw_dispatcher_there(uint32_t ifindex)
 	xdp_multiprog__close(all);
 	return there;
 }
+
+/**
+ * sw_dispatcher_program() - what does the dispatcher of a port call of ours?
+ * @sw: the switch
+ * @ifindex: the interface
+ *
+ * Return: the program's id; zero if there is none, or if we may not know
+ * (sw_dispatcher_may())
+ */
+uint32_t sw_dispatcher_program(const struct sw_switch *sw, uint32_t ifindex)
+{
+	struct xdp_multiprog *all;
+	struct xdp_program *prog;
+	uint32_t id;
+
+	prepare(sw->dir);
+	prog = find(ifindex, 0, &all);
+	id = prog ? xdp_program__id(prog) : 0;
+	xdp_multiprog__close(all);
+	return id;
+}

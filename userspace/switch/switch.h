@@ -135,6 +135,7 @@ int sw_dispatcher_attach(const struct sw_switch *sw,
 int sw_dispatcher_detach(const char *dir, uint32_t ifindex);
 int sw_dispatcher_may(void);
 int sw_dispatcher_there(uint32_t ifindex);
+uint32_t sw_dispatcher_program(const struct sw_switch *sw, uint32_t ifindex);
 
 /* strays.c */
 void sw_strays_remove(const char *ours, uint32_t ifindex);
