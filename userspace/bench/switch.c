@@ -20,100 +20,21 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/if_link.h>
-#include "../../selftests/switch/check.h"
-#include "../../selftests/switch/target_bpf.h"
-#include "again.h"
+#include "actions.h"
 #include "plain.h"
 
 #define REPEAT		256
-#define WORKERS		4
-
-enum action {
-	EMPTY,			/* the harness alone */
-	OTHER,			/* left to the kernel */
-	UNKNOWN,
-	CONTROL,
-	BEGIN,
-	REFUSED,
-	STRANGER,
-	RAW,			/* sent on as it is */
-	SINGLE,
-	STALE,
-	DISAGREE,
-	LOCKED,
-	COLLISION,
-	QUOTA,
-	DUPLICATE,
-	ALLOCATE,
-	EVICT,
-	AGGREGATE,
-	SATURATE,
-	COMPLETE,
-	RESENT,
-	FLUSH,
-	UNICAST,
-	PARAMETER,
-	COPY,
-	LEAVE,
-	PROGRAMS,
-	PACKED = PROGRAMS,	/* and the loops in C */
-	VECTOR,
-	ACTIONS,
-};
-
-/**
- * struct kind - what happens to the packet that is measured
- * @name: as it is shown
- * @before: ranks, from one on, whose values the aggregator holds already
- * @verdict: what the program then says
- */
-static const struct kind {
-	const char *name;
-	uint32_t before;
-	uint32_t verdict;
-} kinds[ACTIONS] = {
-	[EMPTY]		= { "empty",	  0, XDP_PASS },
-	[OTHER]		= { "other",	  0, XDP_PASS },
-	[UNKNOWN]	= { "unknown",	  0, XDP_PASS },
-	[CONTROL]	= { "control",	  0, XDP_PASS },
-	[BEGIN]		= { "begin",	  0, XDP_PASS },
-	[REFUSED]	= { "refused",	  1, XDP_ABORTED },
-	[STRANGER]	= { "stranger",	  0, XDP_ABORTED },
-	[RAW]		= { "raw",	  0, XDP_REDIRECT },
-	[SINGLE]	= { "single",	  0, XDP_REDIRECT },
-	[STALE]		= { "stale",	  0, XDP_REDIRECT },
-	[DISAGREE]	= { "disagree",	  1, XDP_REDIRECT },
-	[LOCKED]	= { "locked",	  0, XDP_REDIRECT },
-	[COLLISION]	= { "collision",  1, XDP_REDIRECT },
-	[QUOTA]		= { "quota",	  0, XDP_REDIRECT },
-	[DUPLICATE]	= { "duplicate",  1, XDP_DROP },
-	[ALLOCATE]	= { "allocate",	  0, XDP_DROP },
-	[EVICT]		= { "evict",	  1, XDP_DROP },
-	[AGGREGATE]	= { "aggregate",  1, XDP_DROP },
-	[SATURATE]	= { "saturate",	  2, XDP_DROP },
-	[COMPLETE]	= { "complete",	  3, XDP_REDIRECT },
-	[RESENT]	= { "resent",	  1, XDP_REDIRECT },
-	[FLUSH]		= { "flush",	  1, XDP_REDIRECT },
-	[UNICAST]	= { "unicast",	  3, XDP_REDIRECT },
-	[PARAMETER]	= { "parameter",  3, XDP_REDIRECT },
-	[COPY]		= { "copy",	  0, XDP_PASS },
-	[LEAVE]		= { "leave",	  0, XDP_PASS },
-	[PACKED]	= { "C, packed",  0, 0 },
-	[VECTOR]	= { "C, vector",  0, 0 },
-};
 
 static const int payload[] = { 248, 1400, 3072, ATP_FRAGMENT_MAX };
 
 #define PAYLOADS	((int)(sizeof(payload) / sizeof(payload[0])))
 
-static struct t_job job = { .id = 1, .workers = WORKERS, .quota = 1 };
-static struct t_job of_one = { .id = 2, .workers = 1, .quota = 1 };
 static int fd_again[AGAIN_PROGS], fd_before;
 static uint8_t *frame;
 static int rounds = 301;
 static double *times[ACTIONS][PAYLOADS];
 
-static void die(const char *what)
+void die(const char *what)
 {
 	fprintf(stderr, "switch: %s: %s\n", what, strerror(errno));
 	t_close();
@@ -193,132 +114,6 @@ static void load(void)
 	}
 }
 
-/* Is the sum the packet's payload in the end? */
-static bool sends_sum(enum action action)
-{
-	return action == COMPLETE || action == RESENT || action == FLUSH;
-}
-
-/*
- * The packet of a rank.  The values are small enough for REPEAT additions.
- * What gets the sum as its payload must fit the checksum that is put back into
- * it: so everything is zero there.  No instruction's time depends on values.
- */
-static uint32_t make(enum action action, uint32_t rank, int bytes)
-{
-	static struct f_pkt p;
-	int i;
-
-	c_gradient(&p, &job, rank, 0);
-	p.elements = bytes / 4;
-	for (i = 0; i < p.elements; i++)
-		p.lane[i] = sends_sum(action) ? 0 : i * (i & 1 ? -1 : 1);
-	if (action == SATURATE)
-		p.lane[1] = INT32_MAX;
-	return f_make(&p, frame);
-}
-
-/* Of a control packet of a worker the switch looks at the addresses only */
-static uint32_t make_control(enum action action)
-{
-	static struct f_pkt p;
-	uint32_t len;
-
-	if (action == BEGIN)
-		return c_welcome(&job, 1, frame);
-	c_gradient(&p, &job, 0, 0);
-	p.elements = ATP_CTL_LEN / 4;
-	len = f_make(&p, frame);
-	frame[f_udp(false) + 8 + 1] = ATP_TYPE_PING;
-	return len;
-}
-
-/* What differs from the packet that make() makes */
-static void change(struct f_pkt *p, enum action action)
-{
-	uint16_t elements = p->elements;
-
-	if (action == UNKNOWN)
-		p->job = of_one.id + 1;
-	if (action == STRANGER)
-		t_addr(false, of_one.id, 0, p->src);
-	if (action == SINGLE)
-		c_gradient(p, &of_one, 0, 0);
-	if (action == COLLISION || action == EVICT)
-		p->seq = 1;
-	if (action == RAW)
-		p->flags |= ATP_F_RAW;
-	if (action == DISAGREE)
-		p->flags ^= ATP_F_LAST;
-	if (action == RESENT || action == FLUSH)
-		p->flags |= ATP_F_RESEND;
-	if (action == DUPLICATE || action == FLUSH) {
-		p->bitmap = 2;
-		t_addr(false, job.id, 1, p->src);
-	}
-	if (action == UNICAST || action == PARAMETER || action == COPY)
-		c_parameter(p, &job, 0, 0);
-	if (action == PARAMETER || action == COPY)
-		p->flags |= ATP_F_MCAST;
-	p->elements = elements;
-	p->index = 0;
-}
-
-/* The packet that is measured, of rank zero or the PS */
-static uint32_t make_last(enum action action, int bytes)
-{
-	static struct f_pkt p;
-	uint32_t len;
-
-	if (action == CONTROL || action == BEGIN)
-		return make_control(action);
-	len = make(action, 0, bytes);
-	if (action == REFUSED) {
-		frame[len / 2] ^= 0x10;
-		return len;
-	}
-	if (!f_read(&p, frame, len))
-		die("cannot read a packet");
-	change(&p, action);
-	len = f_make(&p, frame);
-	if (action == OTHER)	/* to another port */
-		frame[f_udp(false) + 2] ^= 0x10;
-	return len;
-}
-
-/* Bring aggregator and packet to where the measured run begins */
-static uint32_t prepare(enum action action, int bytes)
-{
-	struct sw_state *state = sw_state_get(&t_switch, AGAIN_SLOT);
-	struct sw_agg *a = t_agg(0);
-	struct again again = {};
-	uint32_t rank, len, zero = 0;
-
-	memset(a, 0, sizeof(*a) + bytes);
-	memset(state, 0, sizeof(*state));
-	for (rank = 1; rank <= kinds[action].before; rank++) {
-		len = make(action, rank, bytes);
-		if (t_run(0, frame, len) != XDP_DROP)
-			die("a packet before was not added");
-	}
-	/* an age that no boot has reached, and an aggregator somewhere else */
-	if (action == EVICT)
-		a->stamp = 0;
-	if (action == LOCKED)
-		a->lock = SW_LOCK_USER;
-	if (action == QUOTA)
-		state->occupied = job.quota;
-	if (action == STALE)
-		state->run = SW_RUN | 2;
-	len = make_last(action, bytes);
-	memcpy(again.head, frame, sizeof(again.head));
-	memcpy(again.agg, a, sizeof(again.agg));
-	again.occupied = state->occupied;
-	if (bpf_map_update_elem(fd_before, &zero, &again, BPF_ANY))
-		die("before");
-	return len;
-}
-
 /* Which of again.bpf.c's programs runs what is measured */
 static int again_of(enum action action)
 {
@@ -330,6 +125,9 @@ static int again_of(enum action action)
 static double run_program(enum action action, int bytes)
 {
 	int prog = fd_again[again_of(action)];
+	uint64_t due = kinds[action].counted ? REPEAT : 0, count;
+	struct again again = {};
+	uint32_t zero = 0;
 	struct xdp_md ctx = { .ingress_ifindex = t_ifindex[0] };
 	static uint8_t out[F_ROOM];
 
@@ -338,13 +136,18 @@ static double run_program(enum action action, int bytes)
 		    .repeat = REPEAT, .data_out = out,
 		    .data_size_out = sizeof(out));
 
-	opts.data_size_in = prepare(action, bytes);
+	opts.data_size_in = action_prepare(action, bytes, frame, &again);
 	ctx.data_end = opts.data_size_in;
+	if (bpf_map_update_elem(fd_before, &zero, &again, BPF_ANY))
+		die("before");
+	count = action_count(action);
 	if (bpf_prog_test_run_opts(prog, &opts))
 		die("BPF_PROG_RUN");
-	if (opts.retval != kinds[action].verdict) {
-		fprintf(stderr, "switch: %s, %d bytes: verdict %u\n",
-			kinds[action].name, bytes, opts.retval);
+	count = action_count(action) - count;
+	if (opts.retval != kinds[action].verdict || count != due) {
+		fprintf(stderr, "switch: %s, %d bytes: verdict %u, counted %llu times\n",
+			kinds[action].name, bytes, opts.retval,
+			(unsigned long long)count);
 		t_close();
 		exit(EXIT_FAILURE);
 	}
@@ -486,9 +289,7 @@ int main(int argc, char **argv)
 	sched_setaffinity(0, sizeof(cpu), &cpu);
 
 	frame = f_buffer();
-	c_open(1, ATP_FRAGMENT_MAX);
-	c_add_job(&job);
-	c_add_job(&of_one);
+	actions_open();
 	load();
 	measure();
 	print();
