@@ -49,17 +49,20 @@ def test_beside_another_program():
     want('atp_ingress' in within('s', 'xdp-loader status p2').stdout, 'p2')
 
 
+def programs_checked():
+    """[(state, where)] of what atp check says of programs"""
+    done = within('s', ATP + ' -json check', check=False)
+    return [(line['state'], line['about']) for line in json.loads(done.stdout)
+            if line['what'] == 'program']
+
+
 def test_check_sees_it_beside_the_other():
-    def said():
-        lines = json.loads(within('s', ATP + ' -json check',
-                                  check=False).stdout)
-        return [line for line in lines if line['what'] == 'program']
-    equal([line['state'] for line in said()], ['ok'], said())
+    fine = [('ok', 'switch')]
+    equal(programs_checked(), fine, 'all ports')
     within('s', unload('p2', 'atp_ingress'))
-    missing = [line.get('about') for line in said() if line['state'] == 'bad']
-    equal(missing, ['port p2'], said())
+    equal(programs_checked(), [('bad', 'port p2')] + fine, 'without it at p2')
     within('s', TOOL + ' switch attach dev p2')
-    equal([line['state'] for line in said()], ['ok'], said())
+    equal(programs_checked(), fine, 'again')
 
 
 def test_upgrades_beside_it_lose_nothing():

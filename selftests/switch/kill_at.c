@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,7 +29,7 @@
 
 static int listen_to_ourselves(void)
 {
-	/* jumps go to the last instruction, but for the first */
+	/* all jumps but the first go to the last instruction */
 	struct sock_filter code[] = {
 		LOAD(nr),
 		IS(SYS_bpf, 7),

@@ -142,17 +142,23 @@ static int take_off(uint32_t ifindex, uint32_t keep)
 		       strerror(-err), log_tail);
 }
 
-/* Loaders that were killed may each have left one */
-static int leave_one(uint32_t ifindex)
+static uint32_t first_of_ours(uint32_t ifindex)
 {
 	struct xdp_multiprog *all;
 	struct xdp_program *prog;
-	uint32_t first = 0;
+	uint32_t id;
 
 	prog = find(ifindex, 0, &all);
-	if (prog)
-		first = xdp_program__id(prog);
+	id = prog ? xdp_program__id(prog) : 0;
 	xdp_multiprog__close(all);
+	return id;
+}
+
+/* Loaders that were killed may each have left one */
+static int leave_one(uint32_t ifindex)
+{
+	uint32_t first = first_of_ours(ifindex);
+
 	return first ? take_off(ifindex, first) : 0;
 }
 
@@ -242,13 +248,6 @@ int sw_dispatcher_there(uint32_t ifindex)
  */
 uint32_t sw_dispatcher_program(const struct sw_switch *sw, uint32_t ifindex)
 {
-	struct xdp_multiprog *all;
-	struct xdp_program *prog;
-	uint32_t id;
-
 	prepare(sw->dir);
-	prog = find(ifindex, 0, &all);
-	id = prog ? xdp_program__id(prog) : 0;
-	xdp_multiprog__close(all);
-	return id;
+	return first_of_ours(ifindex);
 }

@@ -5,9 +5,7 @@
  * our programs, and these our maps.
  */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -15,14 +13,14 @@
 #include <bpf/libbpf.h>
 #include "rtnl.h"
 
-/* Maps that one program uses; ours use fewer */
+/* Maps of a program that are looked at; ours use fewer */
 #define MAPS	64
 /* Programs of a dispatcher */
 #define PROGRAMS	16
 
 /**
  * struct known - what tells pins of ours from those of others
- * @map: the id of a map that all of our programs use
+ * @map: the id of a map that all of ours in a dispatcher use
  * @prog: the ids of the programs of the dispatcher that runs
  * @n: how many
  */
