@@ -139,10 +139,39 @@ static void set_raw(struct atp_worker *w, struct atp_frag *f)
 	f->state |= ATP_FRAG_RAW;
 }
 
+/* Return: false if a lane does not fit an integer; @wire is then undefined. */
+static bool quantise(const struct atp_worker *w, const struct atp_chunk *chunk,
+		     u32 offset, u32 n, u8 *wire)
+{
+	const u32 *data;
+	u32 some;
+
+	for (; n; n -= some, offset += some, wire += 4 * some) {
+		some = n;
+		data = atp_chunk_lanes(chunk, offset, &some);
+		if (!atp_quantise_lanes(wire, data, some, w->params.scale))
+			return false;
+	}
+	return true;
+}
+
+static void copy_lanes(const struct atp_chunk *chunk, u32 offset, u32 n,
+		       u8 *wire)
+{
+	const u32 *data;
+	u32 some;
+
+	for (; n; n -= some, offset += some, wire += 4 * some) {
+		some = n;
+		data = atp_chunk_lanes(chunk, offset, &some);
+		atp_lanes_put(wire, data, some);
+	}
+}
+
 static void write_lanes(struct atp_worker *w, const struct atp_chunk *chunk,
 			u32 seq, u8 *wire)
 {
-	const u32 *data = chunk->data + atp_frag_offset(w, chunk, seq);
+	u32 offset = atp_frag_offset(w, chunk, seq);
 	u32 n = atp_frag_lanes(w, chunk, seq);
 	struct atp_frag *f = atp_frag(w, seq);
 
@@ -150,12 +179,12 @@ static void write_lanes(struct atp_worker *w, const struct atp_chunk *chunk,
 		put_unaligned_le32(0, wire + 4 * n);
 
 	if (chunk->dtype == ATP_FLOAT32 && !(f->state & ATP_FRAG_RAW)) {
-		if (atp_quantise_lanes(wire, data, n, w->params.scale))
+		if (quantise(w, chunk, offset, n, wire))
 			return;
 		/* A lane that no switch can add: as pushed (paper 3.8) */
 		set_raw(w, f);
 	}
-	atp_lanes_put(wire, data, n);
+	copy_lanes(chunk, offset, n, wire);
 }
 
 /* The next new fragment takes the slot that its predecessor a window earlier
@@ -244,13 +273,22 @@ static enum atp_drop rx_raw_request(struct atp_worker *w, u64 now, u32 seq)
 static void read_lanes(const struct atp_worker *w, struct atp_chunk *chunk,
 		       const struct atp_pkt *pkt)
 {
-	u32 *data = chunk->data + atp_frag_offset(w, chunk, pkt->seq);
+	bool quantised = chunk->dtype == ATP_FLOAT32 &&
+			 !(pkt->flags & ATP_F_RAW);
+	u32 offset = atp_frag_offset(w, chunk, pkt->seq);
+	const u8 *wire = pkt->payload;
+	u32 n = pkt->elements;
+	u32 *data;
+	u32 some;
 
-	if (chunk->dtype == ATP_FLOAT32 && !(pkt->flags & ATP_F_RAW))
-		atp_dequantise_lanes(data, pkt->payload, pkt->elements,
-				     w->params.scale);
-	else
-		atp_lanes_get(data, pkt->payload, pkt->elements);
+	for (; n; n -= some, offset += some, wire += 4 * some) {
+		some = n;
+		data = atp_chunk_lanes(chunk, offset, &some);
+		if (quantised)
+			atp_dequantise_lanes(data, wire, some, w->params.scale);
+		else
+			atp_lanes_get(data, wire, some);
+	}
 }
 
 static void advance(struct atp_worker *w, u64 now)

@@ -13,8 +13,11 @@
  * struct atp_chunk - what one sendmsg() pushed; belongs to the caller
  * @next: pushed after this one
  * @data: lanes in host order as pushed; a fragment's lanes become the result
- *	when its parameter packet arrives
- * @elements: lanes in @data, not zero
+ *	when its parameter packet arrives; or NULL
+ * @pages: (without @data) pages of %ATP_PAGE_LANES that have them, in order.
+ *	Others may write there at any time, and then have the sum of anything
+ * @skip: (with @pages) lanes of the first page before those of the chunk
+ * @elements: lanes of the chunk, not zero
  * @first: sequence number of the first fragment
  * @frags: number of fragments
  * @done: fragments that are results
@@ -24,6 +27,8 @@
 struct atp_chunk {
 	struct atp_chunk *next;
 	u32	*data;
+	u32	**pages;
+	u32	skip;
 	u32	elements;
 	u32	first;
 	u32	frags;
@@ -31,6 +36,30 @@ struct atp_chunk {
 	u8	dtype;
 	bool	overflow;
 };
+
+/* Lanes in a page of memory */
+#define ATP_PAGE_LANES	(PAGE_SIZE / 4)
+
+/**
+ * atp_chunk_lanes() - where lanes of a chunk are
+ * @chunk: chunk
+ * @offset: the first of them
+ * @n: (in) how many are wanted, (out) how many are there in a row, at least one
+ *
+ * Return: the first.
+ */
+static inline u32 *atp_chunk_lanes(const struct atp_chunk *chunk, u32 offset,
+				   u32 *n)
+{
+	u32 skip;
+
+	if (chunk->data)
+		return chunk->data + offset;
+	offset += chunk->skip;
+	skip = offset % ATP_PAGE_LANES;
+	*n = min_t(u32, *n, ATP_PAGE_LANES - skip);
+	return chunk->pages[offset / ATP_PAGE_LANES] + skip;
+}
 
 /* struct atp_frag.state */
 #define ATP_FRAG_SENT	0x01	/* at least once */

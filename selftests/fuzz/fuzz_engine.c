@@ -146,8 +146,7 @@ static void drop_chunks(struct sim_worker *w)
 		struct atp_chunk *chunk = w->worker.head;
 
 		w->worker.head = chunk->next;
-		free(chunk->data);
-		free(chunk);
+		chunk_free(chunk);
 	}
 }
 

@@ -7,6 +7,7 @@
 #define _ATP_ENV_H
 
 #include <asm/byteorder.h>
+#include <asm/page.h>
 #include <linux/bitops.h>
 #include <linux/bug.h>
 #include <linux/build_bug.h>

@@ -34,6 +34,9 @@ typedef __s64 s64;
 #define S64_MAX		((s64)(U64_MAX >> 1))
 #define S64_MIN		((s64)(-S64_MAX - 1))
 
+/* Small, so that many a fragment lies in several */
+#define PAGE_SIZE	256
+
 #define NSEC_PER_USEC	1000L
 #define NSEC_PER_MSEC	1000000L
 #define NSEC_PER_SEC	1000000000L
