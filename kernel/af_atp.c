@@ -273,6 +273,10 @@ static int atp_connect(struct socket *sock, struct sockaddr *uaddr, int len,
 	struct sockaddr_atp *addr = (struct sockaddr_atp *)uaddr;
 	int err;
 
+	if (len >= sizeof(uaddr->sa_family) && uaddr->sa_family == AF_UNSPEC) {
+		atp_sk_disconnect(sock->sk);
+		return 0;
+	}
 	err = atp_check_addr(addr, len);
 	if (err)
 		return err;

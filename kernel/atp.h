@@ -398,6 +398,7 @@ void atp_sk_too_big(struct sock *sk);
 /* worker_run.c */
 int atp_sk_start(struct sock *sk);
 void atp_sk_reset(struct sock *sk);
+void atp_sk_disconnect(struct sock *sk);
 void atp_sk_stop(struct sock *sk);
 void atp_sk_purge(struct sock *sk);
 void atp_sk_free_frags(struct sock *sk);

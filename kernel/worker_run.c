@@ -121,12 +121,13 @@ void atp_sk_purge(struct sock *sk)
 	atp_sk_update(sk);
 }
 
-/* The last use of the socket is over.  Context: process, no lock. */
-void atp_sk_stop(struct sock *sk)
+/* Leave the run, if there is one.  Context: socket lock, process. */
+static void atp_sk_quit(struct sock *sk)
 {
 	struct atp_sock *as = atp_sk(sk);
 
-	lock_sock(sk);
+	sock_owned_by_me(sk);
+
 	if (as->server)
 		atp_server_leave(sk);
 	else if (as->job && (as->session.state == ATP_SESSION_JOINING ||
@@ -134,6 +135,37 @@ void atp_sk_stop(struct sock *sk)
 		atp_leave(as);
 	if (as->running)
 		atp_sk_fold(as);
+}
+
+/**
+ * atp_sk_disconnect() - leave the run at once, whoever else has the socket
+ * @sk: socket, in any state
+ *
+ * Nothing is sent from pinned memory, or written there, any more.  The socket
+ * stays bound and may join the next run.
+ *
+ * Context: process, takes the socket lock.
+ */
+void atp_sk_disconnect(struct sock *sk)
+{
+	lock_sock(sk);
+	atp_sk_quit(sk);
+	atp_sk(sk)->session.state = ATP_SESSION_IDLE;
+	atp_sk_reset(sk);
+	WRITE_ONCE(sk->sk_state, TCP_CLOSE);
+	sk->sk_socket->state = SS_UNCONNECTED;
+	/* who sleeps in a call, who polls */
+	sk->sk_state_change(sk);
+	release_sock(sk);
+}
+
+/* The last use of the socket is over.  Context: process, no lock. */
+void atp_sk_stop(struct sock *sk)
+{
+	struct atp_sock *as = atp_sk(sk);
+
+	lock_sock(sk);
+	atp_sk_quit(sk);
 	as->dead = true;
 	WRITE_ONCE(sk->sk_state, TCP_CLOSE);
 	if (as->attached)

@@ -102,7 +102,7 @@ TEST(malformed_addresses)
 	EXPECT_ERRNO(bind(fd, sa, sizeof(addr)), EAFNOSUPPORT);
 	EXPECT_ERRNO(connect(fd, sa, sizeof(addr)), EAFNOSUPPORT);
 	addr.satp_family = AF_UNSPEC;
-	EXPECT_ERRNO(connect(fd, sa, sizeof(addr)), EAFNOSUPPORT);
+	EXPECT_ERRNO(bind(fd, sa, sizeof(addr)), EAFNOSUPPORT);
 	EXPECT_EQ(info_of(fd).state, ATP_UNBOUND);
 	/* room behind it does no harm */
 	addr.satp_family = AF_ATP;
