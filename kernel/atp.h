@@ -283,11 +283,15 @@ struct atp_sock {
  * struct atp_push - a chunk and who looks at it
  * @chunk: for the engine
  * @users: the engine or who has pulled it, and who peeks; socket lock
+ * @cost: what the socket is charged for it
+ * @pin: (MSG_ZEROCOPY) what keeps @chunk.pages, or NULL
  * @part: (server) it is not the end of what workers pushed as one
  */
 struct atp_push {
 	struct atp_chunk	chunk;
 	u32			users;
+	u32			cost;
+	struct atp_pin		*pin;
 	bool			part;
 };
 
@@ -365,6 +369,14 @@ bool atp_sk_writeable(const struct sock *sk);
 void atp_write_space(struct sock *sk);
 struct atp_push *atp_push_new(struct sock *sk, u32 len);
 void atp_chunk_put(struct sock *sk, struct atp_chunk *chunk);
+
+/* zerocopy.c */
+u32 atp_pin_cost(u32 len);
+struct atp_pin *atp_pin_chunk(struct atp_chunk *chunk,
+			      const struct iov_iter *iter, gfp_t gfp);
+void atp_pin_put(struct atp_pin *pin);
+int atp_zerocopy_init(void);
+void atp_zerocopy_exit(void);
 
 /* recvmsg.c */
 int atp_recvmsg(struct socket *sock, struct msghdr *msg, size_t len,

@@ -58,9 +58,13 @@ static int __init atp_init(void)
 {
 	int err;
 
-	err = register_pernet_subsys(&atp_net_ops);
+	err = atp_zerocopy_init();
 	if (err)
 		return err;
+
+	err = register_pernet_subsys(&atp_net_ops);
+	if (err)
+		goto zerocopy;
 
 	err = atp_netlink_register();
 	if (err)
@@ -85,6 +89,8 @@ pernet:
 	unregister_pernet_subsys(&atp_net_ops);
 	/* of jobs that were added in between */
 	rcu_barrier();
+zerocopy:
+	atp_zerocopy_exit();
 	return err;
 }
 
@@ -96,6 +102,7 @@ static void __exit atp_exit(void)
 	unregister_pernet_subsys(&atp_net_ops);
 	/* jobs and sockets are freed by RCU callbacks of this module */
 	rcu_barrier();
+	atp_zerocopy_exit();
 }
 
 module_init(atp_init);

@@ -143,6 +143,23 @@ static void atp_pull_undo(struct sock *sk, struct atp_chunk *chunk, u32 run)
 	release_sock(sk);
 }
 
+/* Lanes of a chunk that may be in pages, each a copy of its own. */
+static bool atp_pull_lanes(const struct atp_chunk *chunk, size_t copy,
+			   struct iov_iter *to)
+{
+	size_t done, some;
+	u32 n, *lanes;
+
+	for (done = 0; done < copy; done += some) {
+		n = chunk->elements - done / 4;
+		lanes = atp_chunk_lanes(chunk, done / 4, &n);
+		some = min_t(size_t, copy - done, (size_t)n * 4);
+		if (copy_to_iter(lanes, some, to) != some)
+			return false;
+	}
+	return true;
+}
+
 /* Return: bytes copied or a negative errno. */
 static int atp_pull_copy(const struct atp_chunk *chunk, struct msghdr *msg,
 			 size_t len, int flags)
@@ -154,7 +171,7 @@ static int atp_pull_copy(const struct atp_chunk *chunk, struct msghdr *msg,
 
 	if (chunk->overflow)
 		return -EOVERFLOW;
-	if (copy_to_iter(chunk->data, copy, &msg->msg_iter) != copy)
+	if (!atp_pull_lanes(chunk, copy, &msg->msg_iter))
 		return -EFAULT;
 	if (!push->part)
 		msg->msg_flags |= MSG_EOR;

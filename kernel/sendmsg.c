@@ -3,6 +3,7 @@
  * Pushing: one sendmsg() is one chunk.  Its bytes are copied once, into memory
  * that is charged to the socket until the result has been pulled; fragments are
  * built from there for every transmission, and the result is written there.
+ * With MSG_ZEROCOPY that is the user's own memory (zerocopy.c).
  *
  * The copy is made without the socket lock: user memory may take as long as it
  * likes to appear, and packets and other tasks must not wait for it.
@@ -12,10 +13,13 @@
 #include <net_proto_memory.h>
 #include "atp.h"
 
-/* What a chunk costs the socket. */
-static u32 atp_chunk_cost(u32 len)
+/* What a chunk costs the socket.  Pinned memory counts as a copy would, so that
+ * the send buffer bounds that, too.
+ */
+static u32 atp_chunk_cost(u32 len, bool zerocopy)
 {
-	return len + sizeof(struct atp_push);
+	return len + sizeof(struct atp_push) +
+	       (zerocopy ? atp_pin_cost(len) : 0);
 }
 
 /* Bytes that may still be pushed.  Context: any, without lock it is a hint. */
@@ -77,27 +81,50 @@ static void atp_uncharge(struct sock *sk, u32 cost)
 }
 
 /* The socket was charged for it already. */
-static struct atp_push *atp_push_alloc(u32 len, gfp_t gfp)
+static struct atp_push *atp_push_alloc(u32 len, bool zerocopy, gfp_t gfp)
 {
 	struct atp_push *push;
 
 	push = kzalloc(sizeof(*push), gfp);
 	if (!push)
 		return NULL;
-	push->chunk.data = kvmalloc(len, gfp);
-	if (!push->chunk.data) {
-		kfree(push);
-		return NULL;
+	if (!zerocopy) {
+		push->chunk.data = kvmalloc(len, gfp);
+		if (!push->chunk.data) {
+			kfree(push);
+			return NULL;
+		}
 	}
 	push->chunk.elements = len / 4;
 	push->users = 1;
+	push->cost = atp_chunk_cost(len, zerocopy);
 	return push;
 }
 
 static void atp_push_free(struct atp_push *push)
 {
+	if (push->pin)
+		atp_pin_put(push->pin);
 	kvfree(push->chunk.data);
 	kfree(push);
+}
+
+/* Return: 0 or a negative errno. */
+static int atp_push_fill(struct atp_push *push, struct iov_iter *from,
+			 bool zerocopy, gfp_t gfp)
+{
+	struct atp_chunk *chunk = &push->chunk;
+	size_t len = (size_t)chunk->elements * 4;
+	struct atp_pin *pin;
+
+	if (zerocopy) {
+		pin = atp_pin_chunk(chunk, from, gfp);
+		if (IS_ERR(pin))
+			return PTR_ERR(pin);
+		push->pin = pin;
+		return 0;
+	}
+	return copy_from_iter_full(chunk->data, len, from) ? 0 : -EFAULT;
 }
 
 /* When memory is short, each socket may hold as much as any other could hold,
@@ -123,14 +150,14 @@ static bool atp_sk_has_share(struct sock *sk, u32 cost)
  */
 struct atp_push *atp_push_new(struct sock *sk, u32 len)
 {
-	u32 cost = atp_chunk_cost(len);
+	u32 cost = atp_chunk_cost(len, false);
 	struct atp_push *push;
 
 	sock_owned_by_me(sk);
 
 	if (!atp_sk_has_share(sk, cost) || !sk_wmem_schedule(sk, cost))
 		return NULL;
-	push = atp_push_alloc(len, sk->sk_allocation | __GFP_NOWARN);
+	push = atp_push_alloc(len, false, sk->sk_allocation | __GFP_NOWARN);
 	if (!push)
 		return NULL;
 	sk_wmem_queued_add(sk, cost);
@@ -147,7 +174,7 @@ void atp_chunk_put(struct sock *sk, struct atp_chunk *chunk)
 
 	if (--push->users)
 		return;
-	atp_uncharge(sk, atp_chunk_cost(chunk->elements * 4));
+	atp_uncharge(sk, push->cost);
 	atp_push_free(push);
 }
 
@@ -219,7 +246,7 @@ static int atp_push_error(struct sock *sk)
 /* Wait for room and charge the socket.  Return: 0 or a negative errno; @run and
  * @dtype are what the chunk is for.
  */
-static int atp_push_begin(struct sock *sk, u32 cost, bool nonblock, u32 *run,
+static int atp_push_begin(struct sock *sk, u32 cost, int flags, u32 *run,
 			  u8 *dtype)
 {
 	struct atp_sock *as = atp_sk(sk);
@@ -227,12 +254,16 @@ static int atp_push_begin(struct sock *sk, u32 cost, bool nonblock, u32 *run,
 	int err;
 
 	lock_sock(sk);
-	timeo = sock_sndtimeo(sk, nonblock);
+	timeo = sock_sndtimeo(sk, flags & MSG_DONTWAIT);
 	err = atp_wait_space(sk, cost, &timeo);
 	if (err)
 		goto out;
 	err = atp_push_error(sk);
 	if (err)
+		goto out;
+	/* results are copied anyway, to be built for all workers at once */
+	err = -EOPNOTSUPP;
+	if (as->server && flags & MSG_ZEROCOPY)
 		goto out;
 	err = -EMSGSIZE;
 	if (cost > sk->sk_sndbuf)
@@ -308,28 +339,33 @@ static void atp_push_cancel(struct sock *sk, u32 cost)
 
 static int atp_push(struct sock *sk, struct msghdr *msg, u32 len)
 {
-	bool nonblock = msg->msg_flags & MSG_DONTWAIT;
-	u32 cost = atp_chunk_cost(len);
+	bool zerocopy = msg->msg_flags & MSG_ZEROCOPY;
+	gfp_t gfp = sk->sk_allocation | __GFP_NOWARN;
+	u32 cost = atp_chunk_cost(len, zerocopy);
 	struct atp_push *push;
 	u32 run;
 	int err;
 	u8 dtype;
 
-	err = atp_push_begin(sk, cost, nonblock, &run, &dtype);
+	err = atp_push_begin(sk, cost, msg->msg_flags, &run, &dtype);
 	if (err)
 		return err;
-	push = atp_push_alloc(len, sk->sk_allocation | __GFP_NOWARN);
+	push = atp_push_alloc(len, zerocopy, gfp);
 	if (!push) {
-		atp_push_cancel(sk, cost);
-		return -ENOBUFS;
+		err = -ENOBUFS;
+		goto cancel;
 	}
 	push->chunk.dtype = dtype;
-	if (!copy_from_iter_full(push->chunk.data, len, &msg->msg_iter)) {
-		atp_push_free(push);
-		atp_push_cancel(sk, cost);
-		return -EFAULT;
-	}
+	err = atp_push_fill(push, &msg->msg_iter, zerocopy, gfp);
+	if (err)
+		goto free;
 	return atp_push_end(sk, push, run);
+
+free:
+	atp_push_free(push);
+cancel:
+	atp_push_cancel(sk, cost);
+	return err;
 }
 
 int atp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
@@ -337,7 +373,7 @@ int atp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	int err;
 
 	if (msg->msg_flags & ~(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_EOR |
-			       MSG_CMSG_COMPAT))
+			       MSG_ZEROCOPY | MSG_CMSG_COMPAT))
 		return -EOPNOTSUPP;
 	if (msg->msg_namelen)
 		return -EISCONN;

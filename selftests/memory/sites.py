@@ -12,20 +12,20 @@ ALLOCATING = """
     kmalloc_trace kvmalloc_node __alloc_percpu_gfp dst_cache_init
     __alloc_skb __netdev_alloc_frag_align skb_page_frag_refill skb_clone
     __pskb_pull_tail
-    sk_alloc udp_sock_create4 udp_sock_create6
+    sk_alloc udp_sock_create4 udp_sock_create6 pin_user_pages_fast
     nf_register_net_hooks nf_unregister_net_hooks
     ip_route_output_flow ipv6_dst_lookup_flow iptunnel_xmit ip6_local_out
     netlink_unicast netlink_broadcast
     send_sig sock_wake_async sock_queue_err_skb sk_error_report
     register_pernet_subsys genl_register_family register_net_sysctl
-    proto_register __percpu_counter_init
+    proto_register __percpu_counter_init alloc_workqueue
 """.split()
 
 # While the module is loaded: its addresses are not known before, so all their
 # allocations are failed in turn instead.
 LOADING = """
     register_pernet_subsys genl_register_family register_net_sysctl
-    proto_register __percpu_counter_init
+    proto_register __percpu_counter_init alloc_workqueue
 """.split()
 
 # Never allocate.  Sanitizers, tracing and lockdep have memory of their own.
@@ -50,6 +50,8 @@ OTHERS = re.compile(r"""
     |percpu_counter_(add_batch|destroy)|__percpu_counter_sum
     |nr_free_buffer_pages|irq_fpu_usable|kernel_fpu_(begin_mask|end)
     |nf_conntrack_destroy
+    |iov_iter_single_seg_count|mm_(un)?account_pinned_pages|unpin_user_pages.*
+    |__init_work|queue_work_on|destroy_workqueue
     |(genl_|proto_)?unregister_.*|proto_unregister
 """, re.X)
 

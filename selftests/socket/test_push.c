@@ -100,8 +100,7 @@ TEST(sndbuf_bounds_a_chunk)
 TEST(flags_refused)
 {
 	static const int flags[] = {
-		MSG_OOB, MSG_MORE, MSG_DONTROUTE, MSG_CONFIRM, MSG_ZEROCOPY,
-		MSG_FASTOPEN,
+		MSG_OOB, MSG_MORE, MSG_DONTROUTE, MSG_CONFIRM, MSG_FASTOPEN,
 	};
 	uint32_t lane = 0;
 	int fds[2];
