@@ -3,6 +3,9 @@
  * All-reduce of any length: a tensor is cut into chunks, which are pushed until
  * the socket has no room and pulled as they come.  Pushing never sleeps, so the
  * room that pulling makes is always made.
+ *
+ * Chunks stay where the caller has them, if the kernel can do that: then to
+ * pull one is no more than to hear that its sum is there.
  */
 #include <errno.h>
 #include <poll.h>
@@ -12,6 +15,9 @@
 #include <unistd.h>
 
 #include "priv.h"
+
+/* Less than that is copied sooner than its pages are pinned. */
+#define IN_PLACE_MIN	16384
 
 static size_t chunk_size(const struct atp_request *req, size_t done)
 {
@@ -36,6 +42,35 @@ static int set_type(struct atp *atp, int type)
 	return 0;
 }
 
+/* In place as long as the kernel takes them: after one that was copied, because
+ * the user may not lock more memory, say, all that follow of the request are.
+ */
+static ssize_t send_chunk(struct atp_request *req, size_t size)
+{
+	const char *at = req->buf + req->pushed;
+	int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+	ssize_t ret;
+
+	if (req->in_place == req->pushed && size >= IN_PLACE_MIN) {
+		ret = send(req->atp->sock, at, size, flags | MSG_ZEROCOPY);
+		if (ret >= 0)
+			req->in_place += size;
+		if (ret >= 0 || errno == EAGAIN || errno == EINTR)
+			return ret;
+		/* whatever it is, a copy has it, too, or has it not */
+	}
+	return send(req->atp->sock, at, size, flags);
+}
+
+/* Return: bytes of the sum, which is in place then, or -1 with errno */
+static ssize_t recv_chunk(struct atp_request *req, size_t size)
+{
+	if (req->pulled < req->in_place)
+		return recv(req->atp->sock, NULL, 0, MSG_DONTWAIT | MSG_TRUNC);
+	return recv(req->atp->sock, req->buf + req->pulled, size,
+		    MSG_DONTWAIT | MSG_TRUNC);
+}
+
 /* Return: 1 pushed, 0 nothing to push or no room, -1 with errno */
 static int push(struct atp *atp)
 {
@@ -50,8 +85,7 @@ static int push(struct atp *atp)
 	if (set_type(atp, req->type))
 		return -1;
 	size = chunk_size(req, req->pushed);
-	ret = send(atp->sock, req->buf + req->pushed, size,
-		   MSG_DONTWAIT | MSG_NOSIGNAL);
+	ret = send_chunk(req, size);
 	if (ret < 0 && (errno == EAGAIN || errno == EINTR)) {
 		atp->full = true;
 		return 0;
@@ -76,8 +110,7 @@ static int pull(struct atp *atp)
 	skip_empty(&atp->pull);
 	req = atp->pull;
 	size = chunk_size(req, req->pulled);
-	ret = recv(atp->sock, req->buf + req->pulled, size,
-		   MSG_DONTWAIT | MSG_TRUNC);
+	ret = recv_chunk(req, size);
 	if (ret < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (ret < 0 && errno == EOVERFLOW) {

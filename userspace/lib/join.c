@@ -27,11 +27,25 @@ static void read_info(const struct atp *atp, struct atp_info *info)
 	getsockopt(atp->sock, SOL_ATP, ATP_INFO, info, &len);
 }
 
+/* Leave the run at once.  The caller's memory is his again, so the kernel must
+ * not write sums there any more; closing alone would not do if a process that
+ * was forked has the socket, too.
+ */
+static void leave_run(const struct atp *atp)
+{
+	struct sockaddr addr = { .sa_family = AF_UNSPEC };
+
+	connect(atp->sock, &addr, sizeof(addr));
+}
+
 int atp_fail(struct atp *atp, int error)
 {
 	if (!atp->error) {
 		atp->error = error;
 		read_info(atp, &atp->info);
+		/* the run may go on without what has failed here */
+		if (atp->info.state == ATP_JOINED)
+			leave_run(atp);
 	}
 	errno = atp->error;
 	return -1;
@@ -129,8 +143,10 @@ API void atp_leave(struct atp *atp)
 		free(req);
 	}
 	atp_close_fd(atp);
-	if (atp->sock >= 0)
+	if (atp->sock >= 0) {
+		leave_run(atp);
 		close(atp->sock);
+	}
 	free(atp);
 }
 

@@ -16,6 +16,7 @@
  * @size: bytes of @buf
  * @pushed: bytes pushed
  * @pulled: bytes pulled, or lost to an overflow
+ * @in_place: the first bytes, pushed without a copy: their sums come there
  * @type: enum atp_data_type
  * @error: errno, 0 so far
  */
@@ -26,6 +27,7 @@ struct atp_request {
 	size_t size;
 	size_t pushed;
 	size_t pulled;
+	size_t in_place;
 	int type;
 	int error;
 };
