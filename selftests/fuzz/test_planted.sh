@@ -80,7 +80,7 @@ check "engine: a sum that does not fit goes unseen" plant engine \
 check "engine: a server's sum is scaled again" plant engine \
 	kernel/engine/ps_server.c 's/ || cell->flags & ATP_F_RAW//'
 check "switch: any UDP port is good" plant switch \
-	userspace/switch/atp_switch.bpf.c 's/p->sport != ATP_PORT/0/'
+	userspace/switch/switch_way.h 's/p->sport != ATP_PORT/0/'
 check "args: more workers than there is room for" plant args \
 	userspace/atp/switch.c 's/n == ATP_MAX_WORKERS/n == 1000/'
 check "netlink: an attribute beyond the end" plant netlink \
