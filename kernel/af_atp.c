@@ -70,7 +70,7 @@ static void atp_sk_unbind(struct sock *sk)
 	/* nor is a join of then to be told of */
 	sk->sk_socket->state = SS_UNCONNECTED;
 	/* a sum that is being copied has no place to go back to */
-	as->run++;
+	WRITE_ONCE(as->run, as->run + 1);
 	atp_job_put(job);
 }
 

@@ -218,7 +218,8 @@ static inline u32 atp_job_slot(u32 rank)
  * @session: membership
  * @worker: tensors, valid once joined
  * @running: @worker is valid; read without lock
- * @run: changes with every join
+ * @run: changes with every join and when the socket leaves a run; read without
+ *	lock
  * @ready: bytes of the oldest chunk if it is complete, server: of sums that the
  *	next pull may give; read without lock
  * @idle: every chunk that was pushed is complete; read without lock

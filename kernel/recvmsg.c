@@ -8,12 +8,12 @@
 #include "atp.h"
 
 /* Also evaluated without the lock, so of single words only. */
-static bool atp_sk_may_pull(struct sock *sk)
+static bool atp_sk_may_pull(struct sock *sk, u32 run)
 {
 	const struct atp_sock *as = atp_sk(sk);
 
 	return READ_ONCE(as->ready) || READ_ONCE(as->eof) ||
-	       READ_ONCE(as->alone) ||
+	       READ_ONCE(as->alone) || READ_ONCE(as->run) != run ||
 	       READ_ONCE(sk->sk_state) != TCP_ESTABLISHED;
 }
 
@@ -35,16 +35,17 @@ static bool atp_sk_owes(const struct sock *sk)
 static int atp_wait_result(struct sock *sk, long *timeo)
 {
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+	u32 run = atp_sk(sk)->run;
 	int err = 0;
 
 	sock_owned_by_me(sk);
 
-	if (atp_sk_may_pull(sk))
+	if (atp_sk_may_pull(sk, run))
 		return 0;
 	if (*timeo && atp_sk_owes(sk))
 		return -EMSGSIZE;
 	add_wait_queue(sk_sleep(sk), &wait);
-	while (!atp_sk_may_pull(sk)) {
+	while (!atp_sk_may_pull(sk, run)) {
 		if (!*timeo) {
 			err = -EAGAIN;
 			break;
@@ -54,7 +55,7 @@ static int atp_wait_result(struct sock *sk, long *timeo)
 			break;
 		}
 		sk_set_bit(SOCKWQ_ASYNC_WAITDATA, sk);
-		sk_wait_event(sk, timeo, atp_sk_may_pull(sk), &wait);
+		sk_wait_event(sk, timeo, atp_sk_may_pull(sk, run), &wait);
 		sk_clear_bit(SOCKWQ_ASYNC_WAITDATA, sk);
 	}
 	remove_wait_queue(sk_sleep(sk), &wait);
@@ -89,14 +90,19 @@ static struct atp_chunk *atp_pull_begin(struct sock *sk, size_t len, int flags,
 	long timeo;
 
 	lock_sock(sk);
+	*run = as->run;
 	timeo = sock_rcvtimeo(sk, flags & MSG_DONTWAIT);
 	*err = atp_wait_result(sk, &timeo);
 	if (*err)
 		goto out;
+	if (as->run != *run) {
+		/* the socket has left, and joined another one perhaps */
+		*err = atp_sk_errno(sk) ?: -ECONNRESET;
+		goto out;
+	}
 	if (as->server)
 		atp_server_seen(sk);
 	if (as->ready) {
-		*run = as->run;
 		chunk = as->server ?
 			atp_server_pull(sk, min_t(size_t, len / 4, U32_MAX),
 					flags & MSG_PEEK, err) :

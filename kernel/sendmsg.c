@@ -190,28 +190,32 @@ static bool atp_sk_sleeps_for_ever(const struct sock *sk)
 }
 
 /* Also evaluated without the lock, so of single words only. */
-static bool atp_sk_may_push(struct sock *sk, u32 cost)
+static bool atp_sk_may_push(struct sock *sk, u32 cost, u32 run)
 {
 	return atp_sk_space(sk) >= (int)cost ||
 	       cost > READ_ONCE(sk->sk_sndbuf) ||
+	       READ_ONCE(atp_sk(sk)->run) != run ||
 	       READ_ONCE(sk->sk_state) != TCP_ESTABLISHED ||
 	       (READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN) ||
 	       atp_sk_sleeps_for_ever(sk);
 }
 
-/* Sleep until a chunk of this cost fits.  Context: socket lock. */
+/* Sleep until a chunk of this cost fits, or the run is another.  Context:
+ * socket lock.
+ */
 static int atp_wait_space(struct sock *sk, u32 cost, long *timeo)
 {
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+	u32 run = atp_sk(sk)->run;
 	int err = 0;
 
 	sock_owned_by_me(sk);
 
-	if (atp_sk_may_push(sk, cost))
+	if (atp_sk_may_push(sk, cost, run))
 		return 0;
 	sk_set_bit(SOCKWQ_ASYNC_NOSPACE, sk);
 	add_wait_queue(sk_sleep(sk), &wait);
-	while (!atp_sk_may_push(sk, cost)) {
+	while (!atp_sk_may_push(sk, cost, run)) {
 		WRITE_ONCE(atp_sk(sk)->wanted, cost);
 		WRITE_ONCE(atp_sk(sk)->nospace, true);
 		if (!*timeo) {
@@ -222,7 +226,8 @@ static int atp_wait_space(struct sock *sk, u32 cost, long *timeo)
 			err = sock_intr_errno(*timeo);
 			break;
 		}
-		sk_wait_event(sk, timeo, atp_sk_may_push(sk, cost), &wait);
+		sk_wait_event(sk, timeo, atp_sk_may_push(sk, cost, run),
+			      &wait);
 	}
 	remove_wait_queue(sk_sleep(sk), &wait);
 	return err;
@@ -254,12 +259,16 @@ static int atp_push_begin(struct sock *sk, u32 cost, int flags, u32 *run,
 	int err;
 
 	lock_sock(sk);
+	*run = as->run;
 	timeo = sock_sndtimeo(sk, flags & MSG_DONTWAIT);
 	err = atp_wait_space(sk, cost, &timeo);
 	if (err)
 		goto out;
 	err = atp_push_error(sk);
 	if (err)
+		goto out;
+	err = -ECONNRESET;
+	if (as->run != *run)
 		goto out;
 	/* results are copied anyway, to be built for all workers at once */
 	err = -EOPNOTSUPP;
@@ -279,7 +288,6 @@ static int atp_push_begin(struct sock *sk, u32 cost, int flags, u32 *run,
 		goto out;
 	sk_wmem_queued_add(sk, cost);
 	sk_mem_charge(sk, cost);
-	*run = as->run;
 	*dtype = as->dtype;
 	err = 0;
 out:

@@ -54,7 +54,7 @@ void atp_sk_reset(struct sock *sk)
 	sock_owned_by_me(sk);
 
 	atp_sk_purge(sk);
-	as->run++;
+	WRITE_ONCE(as->run, as->run + 1);
 	WRITE_ONCE(as->wanted, 0);
 	WRITE_ONCE(as->failed, false);
 	WRITE_ONCE(sk->sk_err, 0);
@@ -150,7 +150,7 @@ void atp_sk_disconnect(struct sock *sk)
 {
 	lock_sock(sk);
 	atp_sk_quit(sk);
-	atp_sk(sk)->session.state = ATP_SESSION_IDLE;
+	memset(&atp_sk(sk)->session, 0, sizeof(atp_sk(sk)->session));
 	atp_sk_reset(sk);
 	WRITE_ONCE(sk->sk_state, TCP_CLOSE);
 	sk->sk_socket->state = SS_UNCONNECTED;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* connect() with AF_UNSPEC: leaving a run at once, whoever has the socket. */
+#include <sched.h>
+#include <unistd.h>
 #include "host.h"
 
 static int disconnect(int fd)
@@ -14,6 +16,8 @@ static void expect_left(int fd, uint32_t state)
 	uint32_t lane = 0;
 
 	EXPECT_EQ(info_of(fd).state, state);
+	EXPECT_EQ(info_of(fd).reason, 0);
+	EXPECT_EQ(info_of(fd).ranks, 0);
 	EXPECT_EQ(error_of(fd), 0);
 	EXPECT_ERRNO(send(fd, &lane, 4, MSG_NOSIGNAL), ENOTCONN);
 	EXPECT_ERRNO(recv(fd, &lane, 4, 0), ENOTCONN);
@@ -109,6 +113,85 @@ TEST(while_another_pushes)
 	start_push(&call, fds[0], bytes, sizeof(bytes));
 	EXPECT_EQ(disconnect(fds[0]), 0);
 	EXPECT_EQ(end_call(&call), -ENOTCONN);
+}
+
+static void on_cpu(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	ASSERT_EQ(sched_setaffinity(0, sizeof(set), &set), 0);
+}
+
+static void *sleeping_pull(void *arg)
+{
+	struct call *c = arg;
+
+	on_cpu(1);
+	__atomic_store_n(&c->tid, gettid(), __ATOMIC_RELEASE);
+	c->ret = recv(c->fd, c->bytes, c->len, 0);
+	if (c->ret < 0)
+		c->ret = -errno;
+	return NULL;
+}
+
+static volatile bool busy;
+
+/* Nobody else gets that CPU */
+static void *hog(void *arg)
+{
+	struct sched_param param = { .sched_priority = 1 };
+
+	(void)arg;
+	on_cpu(1);
+	ASSERT_EQ(sched_setscheduler(0, SCHED_FIFO, &param), 0);
+	busy = true;
+	while (busy)
+		;
+	return NULL;
+}
+
+/* A call belongs to the run in which it began, though who made it does not come
+ * to hear of the end before the next one has begun.
+ */
+TEST(a_pull_of_the_run_before)
+{
+	int32_t lanes[2] = { 1, 2 }, sum = 0, early = 0;
+	struct call call = { .bytes = &early, .len = sizeof(early) };
+	pthread_t thread;
+	int fds[2];
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+		tap_fail(__FILE__, __LINE__, "needs two CPUs");
+		return;
+	}
+	on_cpu(0);
+	join_pair(fds, "");
+	call.fd = fds[0];
+	ASSERT_EQ(pthread_create(&call.thread, NULL, sleeping_pull, &call), 0);
+	while (!__atomic_load_n(&call.tid, __ATOMIC_ACQUIRE))
+		sched_yield();
+	wait_asleep(call.tid);
+	ASSERT_EQ(pthread_create(&thread, NULL, hog, NULL), 0);
+	while (!busy)
+		sched_yield();
+	EXPECT_EQ(disconnect(fds[0]), 0);
+	EXPECT_EQ(disconnect(fds[1]), 0);
+	connect_all(fds, 2);
+	set_dtype(fds[0], ATP_INT32);
+	set_dtype(fds[1], ATP_INT32);
+	push(fds[0], &lanes[0], 4);
+	push(fds[1], &lanes[1], 4);
+	pull(fds[1], &sum, 4);
+	EXPECT_EQ(sum, 3);
+	busy = false;
+	pthread_join(thread, NULL);
+	EXPECT_EQ(end_call(&call), -ECONNRESET);
+	EXPECT_EQ(early, 0);
+	sum = 0;
+	pull(fds[0], &sum, 4);
+	EXPECT_EQ(sum, 3);
 }
 
 /* What has failed is forgotten. */
