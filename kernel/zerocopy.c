@@ -8,9 +8,9 @@
  * memory meanwhile changes what this rank adds, and nothing else.
  */
 #include <linux/highmem.h>
-#include <linux/mm.h>
 #include <linux/skbuff.h>
 #include <linux/workqueue.h>
+#include <linux_mm.h>
 #include <linux_uio.h>
 #include "atp.h"
 
@@ -74,7 +74,9 @@ static int atp_pin_user(struct atp_pin *pin, unsigned long start, u32 n)
 	got = pin_user_pages_fast(start, n, FOLL_WRITE | FOLL_LONGTERM, pages);
 	if (got < 0)
 		return got;
-	if (got != n) {
+	for (i = 0; i < got && atp_page_may_stay(pages[i]); i++)
+		;
+	if (i != n) {
 		unpin_user_pages(pages, got);
 		return -EFAULT;
 	}
@@ -94,8 +96,9 @@ static int atp_pin_user(struct atp_pin *pin, unsigned long start, u32 n)
  *
  * Context: process, no lock.
  * Return: to be given back by atp_pin_put(), or an ERR_PTR: EINVAL if it is in
- * pieces or not aligned, EFAULT if it may not be written, ENOBUFS if that is
- * more than the user may lock or there is no memory.
+ * pieces or not aligned, EFAULT if it may not be written or is a file's,
+ * ENOBUFS if that is more than the user may lock, ENOBUFS or ENOMEM if there is
+ * no memory.
  */
 struct atp_pin *atp_pin_chunk(struct atp_chunk *chunk,
 			      const struct iov_iter *iter, gfp_t gfp)

@@ -187,6 +187,50 @@ TEST(refused)
 	sum_works(fds, 2);
 }
 
+/* Memory that is shared is as good; pages of a file on a disk are not: they
+ * would be written back while they change.
+ */
+TEST(shared_with_a_file)
+{
+	int32_t *mem, lane = 5;
+	int fds[2], fd;
+
+	join_pair(fds, "");
+	set_types(fds, ATP_INT32);
+	mem = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+		   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_TRUE(mem != MAP_FAILED);
+	*mem = 3;
+	push_there(fds[0], mem, 4);
+	push(fds[1], &lane, 4);
+	pull_there(fds[0], 4);
+	EXPECT_EQ(*mem, 8);
+	pull(fds[1], &lane, 4);
+
+	host_must("modprobe -a loop ext4");
+	host_must("mkdir -p /tmp/disk && truncate -s 8M /tmp/disk.img");
+	host_must("mkfs.ext4 -q -F /tmp/disk.img && "
+		  "mount -o loop /tmp/disk.img /tmp/disk");
+	fd = open("/tmp/disk/file", O_RDWR | O_CREAT, 0600);
+	ASSERT_GE(fd, 0);
+	ASSERT_EQ(ftruncate(fd, PAGE), 0);
+	mem = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ASSERT_TRUE(mem != MAP_FAILED);
+	EXPECT_ERRNO(send(fds[0], mem, 4, MSG_ZEROCOPY), EFAULT);
+	ASSERT_EQ(munmap(mem, PAGE), 0);
+	/* a page of one's own, of which it was a copy */
+	mem = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	ASSERT_TRUE(mem != MAP_FAILED);
+	push_there(fds[0], mem, 4);
+	push(fds[1], &lane, 4);
+	pull_there(fds[0], 4);
+	EXPECT_EQ(*mem, 8);
+	munmap(mem, PAGE);
+	close(fd);
+	wait_unpinned();
+	host_must("umount /tmp/disk");
+}
+
 /* What the application at the PS pushes is copied. */
 TEST(not_at_the_ps)
 {
