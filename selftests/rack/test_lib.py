@@ -4,6 +4,7 @@
 
 import errno
 import os
+import resource
 import select
 import subprocess
 import sys
@@ -24,6 +25,7 @@ JOB = 7
 SCALE = 10**8
 TIMEOUT = 2
 LONG = 60
+NOBODY = 65534
 
 
 class Run:
@@ -147,6 +149,71 @@ def many_at_once():
     rng = np.random.default_rng(5)
     with Run() as jobs:
         reduce(jobs, *[gradients(rng, 1 + n % 7) for n in range(300)])
+
+
+def more_than_may_be_locked():
+    """The first chunk stays in place, others are copied."""
+    rng = np.random.default_rng(7)
+    soft, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    with Run() as jobs:
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (300 * 1024, hard))
+        # not CAP_IPC_LOCK, which knows no limit
+        os.seteuid(NOBODY)
+        try:
+            reduce(jobs, *[gradients(rng, 500000) for _ in range(2)])
+        finally:
+            os.seteuid(0)
+            resource.setrlimit(resource.RLIMIT_MEMLOCK, (soft, hard))
+
+
+def in_a_child(work):
+    pid = os.fork()
+    if not pid:
+        try:
+            work()
+            os._exit(0)
+        except BaseException as error:
+            print(f"# in a child: {error}", flush=True)
+        finally:
+            os._exit(1)
+    return pid
+
+
+def ended_well(pid):
+    expect(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+
+
+def a_child_lets_go():
+    """The run is its parent's."""
+    rng = np.random.default_rng(8)
+    with Run() as jobs:
+        ones = np.ones(200000, np.float32)
+        request = jobs[0].allreduce_start(ones)
+        ended_well(in_a_child(jobs[0].close))
+        others = [job.allreduce_start(ones.copy()) for job in jobs[1:]]
+        for one in (request, *others):
+            one.wait(LONG)
+        same(ones, np.full(200000, WORKERS, np.float32))
+        reduce(jobs, gradients(rng, 100000))
+
+
+def a_child_takes_over():
+    """What was pushed before is in its parent's memory, and its own is right."""
+    rng = np.random.default_rng(9)
+    arrays = gradients(rng, 200000)
+    want = total(arrays)
+    with Run() as jobs:
+        request = jobs[0].allreduce_start(arrays[0])
+
+        def goes_on():
+            request.wait(LONG)
+            same(arrays[0], want)
+
+        child = in_a_child(goes_on)
+        for other in [job.allreduce_start(array) for job, array in
+                      zip(jobs[1:], arrays[1:])]:
+            other.wait(LONG)
+        ended_well(child)
 
 
 def waiting_in_threads():
@@ -380,6 +447,9 @@ TESTS = (
     integers,
     more_than_the_socket_holds,
     many_at_once,
+    more_than_may_be_locked,
+    a_child_lets_go,
+    a_child_takes_over,
     waiting_in_threads,
     the_descriptor_tells_what_is_done,
     a_wait_has_a_limit,

@@ -62,10 +62,12 @@ static ssize_t send_chunk(struct atp_request *req, size_t size)
 	return send(req->atp->sock, at, size, flags);
 }
 
-/* Return: bytes of the sum, which is in place then, or -1 with errno */
+/* Return: bytes of the sum, which is in place then, or -1 with errno.  In place
+ * is where it was pushed, which is not here if this process was forked since.
+ */
 static ssize_t recv_chunk(struct atp_request *req, size_t size)
 {
-	if (req->pulled < req->in_place)
+	if (req->pulled < req->in_place && getpid() == req->atp->pid)
 		return recv(req->atp->sock, NULL, 0, MSG_DONTWAIT | MSG_TRUNC);
 	return recv(req->atp->sock, req->buf + req->pulled, size,
 		    MSG_DONTWAIT | MSG_TRUNC);
@@ -298,9 +300,15 @@ API int atp_wait(struct atp_request *req, int timeout)
 			break;
 		}
 	}
-	/* What was complete before the run ended is a result. */
-	if (atp_request_done(req))
+	/* What was complete before the run ended is a result.  Whatever else
+	 * has failed, the run is over: the buffer is the caller's again.
+	 */
+	if (atp_request_done(req)) {
 		error = req->error;
+	} else {
+		atp_fail(atp, error);
+		error = atp->error;
+	}
 	give_back(req);
 	errno = error;
 	return error ? -1 : 1;

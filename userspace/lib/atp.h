@@ -70,8 +70,8 @@ int atp_joined(struct atp *atp, int timeout);
  * Every rank gets the same bits.
  *
  * Return: 0, or -1 with errno.  EOVERFLOW: a sum of integers does not fit; some
- * of @buf are sums and some still values; other calls go on.  After any other
- * error the run is over and all calls return it again.
+ * of @buf are sums, or the nearest that fit, and some still values; other calls
+ * go on.  After any other error the run is over and all calls return it again.
  */
 int atp_allreduce(struct atp *atp, void *buf, size_t count,
 		  enum atp_data_type type);

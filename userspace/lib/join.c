@@ -29,13 +29,15 @@ static void read_info(const struct atp *atp, struct atp_info *info)
 
 /* Leave the run at once.  The caller's memory is his again, so the kernel must
  * not write sums there any more; closing alone would not do if a process that
- * was forked has the socket, too.
+ * was forked has the socket, too.  That one closes and no more: the run is its
+ * parent's.
  */
 static void leave_run(const struct atp *atp)
 {
 	struct sockaddr addr = { .sa_family = AF_UNSPEC };
 
-	connect(atp->sock, &addr, sizeof(addr));
+	if (getpid() == atp->pid)
+		connect(atp->sock, &addr, sizeof(addr));
 }
 
 int atp_fail(struct atp *atp, int error)
@@ -116,6 +118,7 @@ API struct atp *atp_join(uint32_t job, uint32_t rank, unsigned int flags)
 	atp->job = job;
 	atp->rank = rank;
 	atp->sock = -1;
+	atp->pid = getpid();
 	atp->epoll = -1;
 	atp->ready = -1;
 	atp->last = &atp->first;

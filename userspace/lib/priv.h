@@ -3,6 +3,7 @@
 #define _LIBATP_PRIV_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "atp.h"
 
@@ -37,6 +38,8 @@ struct atp_request {
  * @job: job ID
  * @rank: own rank
  * @sock: socket, non-blocking
+ * @pid: process that has joined; one that was forked has the socket, too, but
+ *	other memory
  * @joined: all ranks have joined
  * @error: errno that ended the run, 0 while it goes on
  * @cut: bytes of a chunk, a multiple of the fragment
@@ -59,6 +62,7 @@ struct atp {
 	uint32_t job;
 	uint32_t rank;
 	int sock;
+	pid_t pid;
 	bool joined;
 	int error;
 	size_t cut;

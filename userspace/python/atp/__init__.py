@@ -168,12 +168,16 @@ class Request:
         self._error = None
         # No wait() is interrupted by a signal while it is in the library, so
         # that Python handles it: see wait().
+        self._handle = None
+        opened = job._open()
+        # first: the memory must stay, whatever interrupts what follows
+        job._requests.add(self)
         self._handle = _lib.atp_allreduce_start(
-            job._open(), work.ctypes.data, work.size, _TYPES[work.dtype]
+            opened, work.ctypes.data, work.size, _TYPES[work.dtype]
         )
         if not self._handle:
+            job._requests.discard(self)
             raise job._error(ctypes.get_errno())
-        job._requests.add(self)
 
     def done(self):
         """Whether the array holds the sums; raises Error if it never will."""
