@@ -55,11 +55,21 @@ class AtpSwitch(AtpPs):
     switch = True
 
 
+class AtpCopies(AtpSwitch):
+    """Its user may lock no memory, so libatp copies chunks."""
+    name = "ATP, switch, copies"
+    first_job = 300
+
+    def words(self, rank):
+        return ("prlimit", "--memlock=0", "setpriv",
+                "--bounding-set=-ipc_lock", *super().words(rank))
+
+
 class GlooRingPlain(systems.GlooRing):
     name = "Gloo, ring, no GSO"
 
 
-SYSTEMS = (AtpSwitch, AtpPs, systems.GlooRing, GlooRingPlain,
+SYSTEMS = (AtpSwitch, AtpCopies, AtpPs, systems.GlooRing, GlooRingPlain,
            systems.GlooHalving, systems.OpenMpi, systems.TcpPs)
 
 
@@ -158,7 +168,7 @@ class Bench:
         row = {
             "bed": "uml", "system": name, "workers": workers,
             "bytes": size, "payload": payload, "limit_Bps": None,
-            "rounds": len(samples), "switched": name == AtpSwitch.name,
+            "rounds": len(samples), "switched": name in (AtpSwitch.name, AtpCopies.name),
         }
         for value, column in COLUMNS.items():
             row[f"median_{column}"] = statistics.median(all_of(value))
