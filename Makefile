@@ -50,7 +50,7 @@ help:
 	@echo '                tables, build/bench.json, build/bench.png; for less of it'
 	@echo '                WORKERS=4 BYTES=4194304 ROUNDS=1 BEDS=rack (MBIT=5)'
 	@echo 'Testing:'
-	@echo '  check         the tests, in an hour; ends with "N passed, N failed"'
+	@echo '  check         the tests, in 75 minutes; ends with "N passed, N failed"'
 	@echo '  check-static  style and compiler checks alone'
 	@echo '  check-host    the tests that run on this machine'
 	@echo '  check-debug   builds kernels that find bugs ($(DEBUG_KERNELS)) and'
