@@ -111,10 +111,14 @@ static struct atp_chunk *atp_pull_begin(struct sock *sk, size_t len, int flags,
 			goto out;
 	}
 	/* the run has ended, or nothing was ever joined, or shutdown, or others
-	 * have left, which is no failure of who has all that it wanted
+	 * have left: that fails the call, not the run, which may have given all
+	 * that it should
 	 */
 	*err = sock_error(sk);
-	if (!*err && !as->eof && !as->alone)
+	if (!*err && as->alone)
+		*err = atp_reason_errno(as->session.unserved ?
+					ATP_REASON_SERVER : ATP_REASON_LEFT);
+	if (!*err && !as->eof)
 		*err = atp_sk_errno(sk);
 out:
 	release_sock(sk);

@@ -60,6 +60,7 @@ void atp_session_join(struct atp_session *s, u64 now, u32 nonce)
 	s->reason = ATP_REASON_NONE;
 	s->ranks = 0;
 	s->over = false;
+	s->unserved = false;
 	s->heard = now;
 	s->next = now;
 	s->interval = ATP_JOIN_INTERVAL_MIN;
@@ -115,8 +116,9 @@ static void rx_ctl(struct atp_session *s, u64 now, const struct atp_pkt *pkt,
 	case ATP_TYPE_PONG:
 		if (s->state == ATP_SESSION_JOINED) {
 			/* nobody comes back to a run, whatever comes late */
+			s->unserved |= ctl->server != s->params.server;
 			s->over |= ctl->ranks != atp_all_ranks(&s->params) ||
-				   ctl->server != s->params.server;
+				   s->unserved;
 			s->next = now + beat(s);
 			break;
 		}

@@ -35,6 +35,7 @@ enum atp_session_state {
  * @ranks: joining: ranks that the PS has; failed: who is to blame
  * @over: joined: somebody has left, and what is sent for the first time from
  *	now on lacks that part
+ * @unserved: joined: of those, the application at the PS
  * @heard: when the PS was last heard
  * @next: when to send the next JOIN, PING or LEAVE
  * @interval: between JOINs, backed off
@@ -51,6 +52,7 @@ struct atp_session {
 	u32	reason;
 	u32	ranks;
 	bool	over;
+	bool	unserved;
 	u64	heard;
 	u64	next;
 	u64	interval;

@@ -270,6 +270,7 @@ TEST(somebody_has_left)
 		EXPECT_EQ(rx_ctl(SEC, ATP_TYPE_PONG, 9, EPOCH, NONCE, 0,
 				 i ? 0x1f : 0x17), ATP_OK);
 		EXPECT_TRUE(s.over);
+		EXPECT_EQ(s.unserved, i);
 		s.params.server = false;
 		EXPECT_EQ(rx_ctl(SEC, ATP_TYPE_PONG, 9, EPOCH, NONCE, 0, 0x1f),
 			  ATP_OK);
@@ -277,6 +278,7 @@ TEST(somebody_has_left)
 	}
 	joined(SEC);
 	EXPECT_FALSE(s.over);
+	EXPECT_FALSE(s.unserved);
 }
 
 /* Every quarter of the timeout, whatever else is heard */

@@ -51,7 +51,8 @@ TEST(with_results)
 	EXPECT_EQ(result, 8);
 	/* it knew: that was the end, at once */
 	EXPECT_EQ(events_of(fds[0], 0), POLLIN | POLLOUT | POLLRDHUP);
-	EXPECT_EQ(recv(fds[0], &result, 4, 0), 0);
+	EXPECT_ERRNO(recv(fds[0], &result, 4, 0), ECONNRESET);
+	EXPECT_EQ(error_of(fds[0]), 0);
 	ASSERT_EQ(shutdown(fds[0], SHUT_WR), 0);
 	EXPECT_EQ(recv(fds[0], &result, 4, 0), 0);
 	EXPECT_EQ(error_of(fds[0]), 0);
@@ -77,7 +78,7 @@ TEST(with_a_part)
 	pull(fds[0], &result, 4);
 	EXPECT_EQ(result, 8);
 	wait_events(fds[0], POLLRDHUP);
-	EXPECT_EQ(recv(fds[0], &result, 4, 0), 0);
+	EXPECT_ERRNO(recv(fds[0], &result, 4, 0), ECONNRESET);
 }
 
 /* The application at the PS is one of the others. */
@@ -92,7 +93,7 @@ TEST(without_the_server)
 	join_all(fds, 2);
 	wait_events(server, POLLOUT);
 	close(server);
-	EXPECT_EQ(recv(fds[0], &lane, 4, 0), 0);
+	EXPECT_ERRNO(recv(fds[0], &lane, 4, 0), EOWNERDEAD);
 	EXPECT_EQ(info_of(fds[0]).state, ATP_JOINED);
 	push(fds[0], &lane, 4);
 	EXPECT_ERRNO(recv(fds[0], &lane, 4, 0), EOWNERDEAD);
@@ -121,7 +122,7 @@ TEST(and_again)
 
 	join_pair(fds, "");
 	close(fds[1]);
-	EXPECT_EQ(recv(fds[0], &lane, 4, 0), 0);
+	EXPECT_ERRNO(recv(fds[0], &lane, 4, 0), ECONNRESET);
 	ASSERT_EQ(shutdown(fds[0], SHUT_WR), 0);
 	fds[1] = new_socket(0);
 	connect_all(fds, 2);
@@ -136,7 +137,7 @@ TEST(and_removed)
 
 	join_pair(fds, "");
 	close(fds[1]);
-	EXPECT_EQ(recv(fds[0], &lane, 4, 0), 0);
+	EXPECT_ERRNO(recv(fds[0], &lane, 4, 0), ECONNRESET);
 	ASSERT_EQ(atp("job del %u", JOB), 0);
 	wait_state(fds[0], ATP_FAILED);
 	EXPECT_ERRNO(recv(fds[0], &lane, 4, 0), EIDRM);

@@ -246,7 +246,7 @@ TEST(edge_of_leaving)
 	EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLIN | EPOLLRDHUP);
 	EXPECT_EQ(seen(ep, 0), 0);
 	EXPECT_EQ(events_of(fds[0], 0), POLLIN | POLLOUT | POLLRDHUP);
-	EXPECT_EQ(recv(fds[0], &lane, 4, MSG_DONTWAIT), 0);
+	EXPECT_ERRNO(recv(fds[0], &lane, 4, MSG_DONTWAIT), ECONNRESET);
 	EXPECT_EQ(info_of(fds[0]).state, ATP_JOINED);
 	/* as soon as something is in flight it is waited for */
 	push(fds[0], &lane, 4);
