@@ -45,7 +45,7 @@ KNOWS = "test -e /sys/module/atp"
 RULES = {
     r"modprobe atp": Rule("w0", "-module", after=KNOWS),
     r"rmmod atp": Rule("w0", "-user", after="! " + KNOWS),
-    r"mount -t bpf bpf /sys/fs/bpf":
+    r"mountpoint -q /sys/fs/bpf \|\| mount -t bpf bpf /sys/fs/bpf":
         Rule("switch", "-switch", after="mountpoint -q /sys/fs/bpf"),
     r"ethtool -K eth0 gro on tx off":
         Rule(ALL, "-offloads", after="ethtool -k eth0 | grep -q "
@@ -281,7 +281,18 @@ def average_is_built(line):
 
 
 def socket_c(text):
+    written["socket.c"] = text
     each_rank_prints(c_program("socket", text), "4 8 12\n")
+
+
+def in_place_c(text):
+    """That program, with these calls instead of its own."""
+    program = written["socket.c"]
+    for call in re.findall(r"^(?:send|recv)\(.*\)(?=;)", text, re.M):
+        program, n = re.subn(call[:4] + r"\(fd, v, sizeof\(v\), 0\)", call,
+                             program)
+        expect((call, n), (call, 1))
+    each_rank_prints(c_program("in_place", program), "4 8 12\n")
 
 
 def libatp_c(text):
@@ -355,6 +366,7 @@ PROGRAMS = {
     (RST + "api.rst", "import sys\n"): average_py,
     (RST + "api.rst", "#include <stdio.h>\n#include <stdlib.h>\n#include "
      "<sys/socket.h>"): socket_c,
+    (RST + "api.rst", "send(fd, v"): in_place_c,
     (MAN + "atp.7", "import array"): without_a_module,
     (MAN + "libatp.3", "#include <stdio.h>"): libatp_c,
     (MAN + "libatp.3", "import atp\n"): with_arrays,
