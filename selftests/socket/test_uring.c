@@ -283,7 +283,7 @@ TEST(peer_leaves)
 	SQE(1, io_uring_prep_recv, fds[0], &lane, 4, 0);
 	submit(1);
 	close(fds[1]);
-	EXPECT_EQ(result_of(1), 0);
+	EXPECT_EQ(result_of(1), -ECONNRESET);
 }
 
 TEST(ring_closed)
