@@ -72,8 +72,8 @@ int atp_joined(struct atp *atp, int timeout);
  * Return: 0, or -1 with errno.  EOVERFLOW: a sum of integers does not fit; some
  * of @buf are sums, or the nearest that fit, and some still values; other calls
  * go on.  After any other error some of @buf are sums and some values, too, the
- * run is over, and all calls return it again; but EINVAL and ENOMEM of the start
- * change nothing.
+ * run is over, and all calls return it again; but EINVAL and ENOMEM of the
+ * start change nothing.
  */
 int atp_allreduce(struct atp *atp, void *buf, size_t count,
 		  enum atp_data_type type);
