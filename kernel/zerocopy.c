@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * MSG_ZEROCOPY: a chunk that stays in the memory of who pushes it.  Its pages
- * are pinned until the chunk is pulled or its run has ended: fragments are
- * built from there for every transmission, and results are written there.
+ * are pinned until the chunk is pulled, or the socket leaves or joins again:
+ * fragments are built from there for every transmission, and results are
+ * written there, as long as the run goes on.
  *
  * That is two passes over the chunk instead of four.  Whoever changes the
  * memory meanwhile changes what this rank adds, and nothing else.

@@ -140,8 +140,8 @@ static void set_raw(struct atp_worker *w, struct atp_frag *f)
 }
 
 /* Return: false if a lane does not fit an integer; @wire is then undefined. */
-static bool quantise(const struct atp_worker *w, const struct atp_chunk *chunk,
-		     u32 offset, u32 n, u8 *wire)
+static bool put_lanes(const struct atp_worker *w, const struct atp_chunk *chunk,
+		      u32 offset, u32 n, u8 *wire, bool quantise)
 {
 	const u32 *data;
 	u32 some;
@@ -149,23 +149,12 @@ static bool quantise(const struct atp_worker *w, const struct atp_chunk *chunk,
 	for (; n; n -= some, offset += some, wire += 4 * some) {
 		some = n;
 		data = atp_chunk_lanes(chunk, offset, &some);
-		if (!atp_quantise_lanes(wire, data, some, w->params.scale))
+		if (!quantise)
+			atp_lanes_put(wire, data, some);
+		else if (!atp_quantise_lanes(wire, data, some, w->params.scale))
 			return false;
 	}
 	return true;
-}
-
-static void copy_lanes(const struct atp_chunk *chunk, u32 offset, u32 n,
-		       u8 *wire)
-{
-	const u32 *data;
-	u32 some;
-
-	for (; n; n -= some, offset += some, wire += 4 * some) {
-		some = n;
-		data = atp_chunk_lanes(chunk, offset, &some);
-		atp_lanes_put(wire, data, some);
-	}
 }
 
 static void write_lanes(struct atp_worker *w, const struct atp_chunk *chunk,
@@ -179,12 +168,12 @@ static void write_lanes(struct atp_worker *w, const struct atp_chunk *chunk,
 		put_unaligned_le32(0, wire + 4 * n);
 
 	if (chunk->dtype == ATP_FLOAT32 && !(f->state & ATP_FRAG_RAW)) {
-		if (quantise(w, chunk, offset, n, wire))
+		if (put_lanes(w, chunk, offset, n, wire, true))
 			return;
 		/* A lane that no switch can add: as pushed (paper 3.8) */
 		set_raw(w, f);
 	}
-	copy_lanes(chunk, offset, n, wire);
+	put_lanes(w, chunk, offset, n, wire, false);
 }
 
 /* The next new fragment takes the slot that its predecessor a window earlier

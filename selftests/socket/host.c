@@ -212,6 +212,18 @@ void join_pair(int *fds, const char *more)
 	join_all(fds, 2);
 }
 
+/* A rank, and the application at the PS, which does not wait for it */
+void join_with_server(int *fds)
+{
+	host_net();
+	job_add(1, "server");
+	fds[0] = new_socket(0);
+	fds[1] = new_socket(SOCK_NONBLOCK);
+	ASSERT_EQ(do_connect(fds[1], JOB, ATP_SERVER), -1);
+	ASSERT_EQ(errno, EINPROGRESS);
+	ASSERT_EQ(do_connect(fds[0], JOB, 0), 0);
+}
+
 struct atp_info info_of(int fd)
 {
 	struct atp_info info = {};

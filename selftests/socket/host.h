@@ -51,6 +51,7 @@ int do_join(int fd, uint32_t job, uint32_t rank);
 void connect_all(int *fds, uint32_t workers);
 void join_all(int *fds, uint32_t workers);
 void join_pair(int *fds, const char *more);
+void join_with_server(int *fds);
 
 struct atp_info info_of(int fd);
 int error_of(int fd);

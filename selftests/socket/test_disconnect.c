@@ -215,12 +215,7 @@ TEST(at_the_ps)
 	uint32_t lane = 0;
 	int fds[2];
 
-	host_net();
-	job_add(1, "server");
-	fds[0] = new_socket(0);
-	fds[1] = new_socket(SOCK_NONBLOCK);
-	EXPECT_ERRNO(do_connect(fds[1], JOB, ATP_SERVER), EINPROGRESS);
-	ASSERT_EQ(do_connect(fds[0], JOB, 0), 0);
+	join_with_server(fds);
 	push(fds[0], &lane, 4);
 	wait_events(fds[1], POLLIN);
 	EXPECT_EQ(disconnect(fds[1]), 0);

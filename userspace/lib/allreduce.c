@@ -16,7 +16,9 @@
 
 #include "priv.h"
 
-/* Less than that is copied sooner than its pages are pinned. */
+/* Short chunks are copied, as to pin pages costs something, too.  That it pays
+ * from here on was not measured.
+ */
 #define IN_PLACE_MIN	16384
 
 static size_t chunk_size(const struct atp_request *req, size_t done)

@@ -168,7 +168,8 @@ class Bench:
         row = {
             "bed": "uml", "system": name, "workers": workers,
             "bytes": size, "payload": payload, "limit_Bps": None,
-            "rounds": len(samples), "switched": name in (AtpSwitch.name, AtpCopies.name),
+            "rounds": len(samples),
+            "switched": name in (AtpSwitch.name, AtpCopies.name),
         }
         for value, column in COLUMNS.items():
             row[f"median_{column}"] = statistics.median(all_of(value))
