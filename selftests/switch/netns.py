@@ -11,9 +11,9 @@ import sys
 import threading
 import time
 
-from rack import (ACK, COLLISION, ECN, MCAST, PORT, RAW, RESEND, SWITCHED,
-                  TOOL, another_layout, counters, dump, ns, packet, pinned,
-                  receive, sh, shown, silent, split_port, switch, udp,
+from rack import (ACK, COLLISION, ECN, MCAST, NEXT, PORT, RAW, RESEND,
+                  SWITCHED, TOOL, another_layout, counters, dump, ns, packet,
+                  pinned, receive, sh, shown, silent, split_port, switch, udp,
                   within)
 from traffic import (ADD, JOB, PS, WORKERS, answer, equal, hosts,
                      loses_nothing, numbers, push, round_trip, run, sockets,
@@ -292,16 +292,21 @@ def egress():
     return len(found), {prog for _, prog in found}
 
 
+def tag(number):
+    """Of a program's instructions"""
+    return json.loads(sh('bpftool -j prog show id %d' % number).stdout)['tag']
+
+
 def test_upgrade_keeps_sums():
     socks, seq = hosts(), next(numbers)
     before = counters(JOB)
     push(socks, seq, [0, 1], 350, PS)
     old = [program('p%d' % i) for i in range(1, 6)]
-    old_out = egress()
-    switch('attach dev p1')
+    old_out, old_tag = egress(), tag(old[0])
+    within('s', NEXT + ' switch attach dev p1')
     new = [program('p%d' % i) for i in range(1, 6)]
     want(len(set(old)) == len(set(new)) == 1, 'one program at all ports')
-    want(new[0] != old[0], 'the program is the old one')
+    want(tag(new[0]) != old_tag, 'the program is the old one')
     # six ports, twice each, and the group of one job with four workers
     hosts_out, out = egress()
     equal((old_out[0], hosts_out), (16, 16), 'entries of devmaps')
@@ -317,7 +322,8 @@ def test_upgrade_keeps_sums():
 
 
 def test_upgrades_lose_nothing():
-    loses_nothing(TOOL + ' switch attach dev p1')
+    loses_nothing(NEXT + ' switch attach dev p1',
+                  TOOL + ' switch attach dev p1')
 
 
 def test_replaced_by_the_same_keeps_sums():

@@ -21,6 +21,8 @@ import subprocess
 TOP = os.path.abspath(os.path.dirname(__file__) + '/../..')
 TOOL = os.environ.get('ATP_SWITCH',
                       TOP + '/build/selftests/switch/atp-switch')
+# The same with other instructions: what it is upgraded to
+NEXT = os.path.join(os.path.dirname(TOOL), 'atp-switch-next')
 PREFIX = 'atpsw%d' % os.getpid()
 PORT = 4797
 
