@@ -345,6 +345,17 @@ def the_clock_is_slow():
                     "kvm-clock": "ok"})
 
 
+def little_memory_may_be_locked():
+    nobody = ("setpriv", "--reuid", "65534", "--regid", "65534",
+              "--clear-groups")
+    for limit, who, state in (("65536", nobody, "warn"), ("65536", (), "ok"),
+                              ("8388608", nobody, "ok"),
+                              ("unlimited", nobody, "ok")):
+        line = line_of("locked memory", "prlimit", f"--memlock={limit}", *who)
+        expect((limit, line["state"]), (limit, state))
+        expect(line["found"].startswith("64 KiB, and 4096 "), state == "warn")
+
+
 def the_address_is_gone():
     def address(what):
         sh("ip", "-n", "atp-w0", "address", what, "10.0.0.252/24", "dev",
@@ -462,6 +473,7 @@ if __name__ == "__main__":
             who_may_not_look_is_told,
             the_kernel_is_old,
             the_clock_is_slow,
+            little_memory_may_be_locked,
             the_address_is_gone,
             there_is_no_way_to_the_ps,
             the_link_of_the_ps_is_down,

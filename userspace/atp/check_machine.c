@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Checks of the machine: kernel, module, port, clock. */
+/* Checks of the machine: kernel, module, port, clock, locked memory. */
 #include <errno.h>
 #include <linux/atp.h>
 #include <linux/atp_netlink.h>
@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -189,6 +190,40 @@ static void check_clock(void)
 		check_ok("clock", "%s", name);
 }
 
+/* Bytes that a socket has in flight, or 0 */
+static unsigned int send_buffer(void)
+{
+	int fd = socket(AF_ATP, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(int);
+	int size;
+
+	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, &len))
+		size = 0;
+	if (fd >= 0)
+		close(fd);
+	return size;
+}
+
+/* Chunks stay in the memory of who pushes them as far as that may be locked. */
+static void check_locked(void)
+{
+	unsigned int buffer = send_buffer();
+	struct rlimit limit;
+
+	if (!buffer || getrlimit(RLIMIT_MEMLOCK, &limit))
+		return;
+	if (sw_has_cap(CAP_IPC_LOCK) || limit.rlim_cur == RLIM_INFINITY)
+		check_ok("locked memory", "no limit");
+	else if (limit.rlim_cur < buffer)
+		check_warn("locked memory",
+			   "raise ulimit -l: limits.conf(5), or LimitMEMLOCK= of a unit",
+			   "%lu KiB, and %u may be in flight: the rest is copied",
+			   (unsigned long)limit.rlim_cur / 1024, buffer / 1024);
+	else
+		check_ok("locked memory", "%lu KiB, of which a socket needs %u",
+			 (unsigned long)limit.rlim_cur / 1024, buffer / 1024);
+}
+
 /* Who sees only some jobs would take the kernel's port for another's. */
 static bool check_privileges(void)
 {
@@ -208,4 +243,6 @@ void check_machine(struct checks *c)
 	if (c->module && all)
 		check_port(c);
 	check_clock();
+	if (c->module)
+		check_locked();
 }
