@@ -126,6 +126,9 @@ ifeq ($(DESTDIR),)
 endif
 endif
 	+$(Q)$(MAKE) -C userspace install
+ifeq ($(have_kdir),)
+	$(call msg,SKIP,atp.ko was not installed: no headers in $(KDIR))
+endif
 
 deps:
 	$(Q)selftests/deps.sh
