@@ -92,6 +92,22 @@ sums() {
 	return $status
 }
 
+# measure RANK: beside Gloo, and both have to be told of
+measure() {
+	timeout 120 atp perf job 7 rank "$1" bytes 10000 rounds 2 vs gloo >"rank$1"
+	cat "rank$1"
+	grep -q '^atp: job 7 ' "rank$1" && grep -q '^gloo: job 7 ' "rank$1"
+}
+
+measures() {
+	local status=0
+
+	measure 1 &
+	measure 0 || status=1
+	wait $! || status=1
+	return $status
+}
+
 unloads() {
 	atp job del 7 && modprobe -r atp && [ ! -e /sys/module/atp ]
 }
@@ -100,6 +116,7 @@ works() {
 	check "$series: the module loads" modprobe atp
 	check "$series: a job is added and shown" job
 	check "$series: Python and C add" sums
+	check "$series: atp perf measures ATP and Gloo" measures
 	check "$series: the module unloads" unloads
 }
 
