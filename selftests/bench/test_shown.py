@@ -49,8 +49,8 @@ def row(bed, workers, size, system):
     if bed == "parts":
         made.update(PARTS)
     if bed == "uml":
-        made.update({"payload": 1400, "median_hosts_s_per_GB": 9.0,
-                     "min_hosts_s_per_GB": 8.0, "max_hosts_s_per_GB": 11.0})
+        made.update({"payload": 1400, "median_sum_s_per_GB": 9.0,
+                     "min_sum_s_per_GB": 8.0, "max_sum_s_per_GB": 11.0})
     return made
 
 

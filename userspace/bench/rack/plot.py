@@ -78,10 +78,10 @@ def cpu(axes, rows):
 
 
 def native(axes, rows):
-    bars(axes, rows, lambda r: r["median_hosts_s_per_GB"],
-         lambda r: (r["min_hosts_s_per_GB"], r["max_hosts_s_per_GB"]))
+    bars(axes, rows, lambda r: r["median_sum_s_per_GB"],
+         lambda r: (r["min_sum_s_per_GB"], r["max_sum_s_per_GB"]))
     axes.set_ylabel("CPU s per GB")
-    axes.set_title(f"{rows[0]['workers']} workers and PS, User-mode "
+    axes.set_title(f"{rows[0]['workers']} workers, PS and program, User-mode "
                    "Linux")
 
 

@@ -30,6 +30,8 @@ def address(rank):
 class System:
     """One way to add tensors, with its processes on some workers."""
     switch = False
+    # all that the workers send goes over the PS's link
+    central = False
 
     def __init__(self, workers, programs, work):
         self.workers, self.programs = workers, programs
@@ -115,6 +117,7 @@ class System:
 class AtpPs(System):
     name = "ATP, PS alone"
     first_job = 100
+    central = True
 
     def job(self):
         return self.first_job + self.workers
@@ -133,6 +136,7 @@ class AtpSwitch(AtpPs):
     name = "ATP, switch"
     first_job = 200
     switch = True
+    central = False
 
 
 class GlooRing(System):
@@ -162,6 +166,7 @@ class OpenMpi(System):
 
 class TcpPs(System):
     name = "TCP, PS"
+    central = True
 
     def launch(self):
         self.ps_pids.append(self.spawn("ps", self.program("tcp_ps"),

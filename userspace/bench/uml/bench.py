@@ -175,8 +175,6 @@ class Bench:
             row[f"median_{column}"] = statistics.median(all_of(value))
             row[f"min_{column}"] = min(all_of(value))
             row[f"max_{column}"] = max(all_of(value))
-        # as in the other beds
-        row["cpu_s_per_GB"] = row["median_cpu_s_per_GB"]
         return row
 
     def rows(self):

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """What bench.py has measured, as text.
 
-usage: table.py ROWS.json SWITCH.json
+usage: table.py ROWS.json
 
-SWITCH.json has what the switch's program takes for a fragment (switch.c).
+The rows have been through floor.py.
 """
 import json
 import pathlib
@@ -22,42 +22,29 @@ User-mode Linux, links as fast as they are, a card for each host
   that, and what the switch's program takes by BPF_PROG_RUN"""
 
 
-def switch_seconds(switch, workers, payload):
-    """Per GB: each worker's gradients are added, the last one's complete the
-    sum, which leaves by a port; the parameters come once and leave in a copy
-    for each worker."""
-    ns = {r["action"]: r["ns_per_fragment"] for r in switch
-          if r["bytes"] == payload}
-    fragment = (ns["allocate"] + (workers - 2) * ns["aggregate"] +
-                ns["complete"] + ns["leave"] + ns["parameter"] +
-                workers * ns["copy"])
-    return fragment / payload
+def spread(row, what, scale=1, digits=2):
+    low, high = (row[f"{end}_{what}"] / scale for end in ("min", "max"))
+    return f"({low:.{digits}f} to {high:.{digits}f})"
 
 
-def cells(row, switch):
-    total = row["median_hosts_s_per_GB"]
-    if row["switched"]:
-        total += switch_seconds(switch, row["workers"], row["payload"])
-    return (f"{row['median_Bps'] / 1e6:.1f}",
-            f"({row['min_Bps'] / 1e6:.1f} to {row['max_Bps'] / 1e6:.1f})",
-            f"{row['cpu_s_per_GB']:.2f}",
+def cells(row):
+    return (f"{row['median_Bps'] / 1e6:.1f}", spread(row, "Bps", 1e6, 1),
+            f"{row['median_cpu_s_per_GB']:.2f}",
             f"{row['median_own_s_per_GB']:.2f}",
             f"{row['median_hosts_s_per_GB']:.2f}",
-            f"({row['min_hosts_s_per_GB']:.2f} to "
-            f"{row['max_hosts_s_per_GB']:.2f})", f"{total:.2f}")
+            f"{row['median_sum_s_per_GB']:.2f}",
+            spread(row, "sum_s_per_GB"))
 
 
 def show(*words):
-    print("  {:20}{:>8} {:18}{:>7}{:>7}{:>7} {:18}{:>7}".format(*words))
+    print("  {:20}{:>8} {:18}{:>7}{:>7}{:>7}{:>7} {}".format(*words).rstrip())
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 2:
         sys.exit(__doc__)
     with open(sys.argv[1], encoding="ascii") as f:
         rows = json.load(f)
-    with open(sys.argv[2], encoding="ascii") as f:
-        switch = json.load(f)
     print(HEAD)
     last = None
     for row in rows:
@@ -65,9 +52,9 @@ def main():
                 f"payload {row['payload']}")
         if what != last:
             print(f"\n  {what}")
-            show("", "MB/s", "", "all", "own", "hosts", "", "sum")
+            show("", "MB/s", "", "all", "own", "hosts", "sum", "")
             last = what
-        show(row["system"], *cells(row, switch))
+        show(row["system"], *cells(row))
 
 
 if __name__ == "__main__":
