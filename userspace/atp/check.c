@@ -118,7 +118,8 @@ static int check_all(const uint32_t *only)
 		check_bad("jobs", "atp job add, in the same words on all hosts",
 			  "there is no job %u here", *only);
 	else if (!err && !jobs && !has_switch && c.module)
-		check_warn("jobs", "atp job add, or atp switch attach",
+		check_warn("jobs",
+			   "atp job add; or atp switch check and attach dev IF...",
 			   "there is neither a job nor a switch here");
 	return err;
 }

@@ -148,7 +148,7 @@ static void put_sock(struct metrics *all, const struct sock_reply *sock)
 	metric_seconds(all, "atp_socket_rto_seconds",
 		       "retransmission timeout", &scope.labels, info->rto_us);
 	put_gauge(&scope, "atp_socket_receive_queue_bytes",
-		  "waiting for recvmsg()", sock->rmem);
+		  "that wait to be pulled", sock->rmem);
 	put_gauge(&scope, "atp_socket_send_queue_bytes",
 		  "pushed and not complete", sock->wmem);
 	put_counter(&scope, "answered", "fragments of the run with a result",

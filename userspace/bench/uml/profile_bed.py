@@ -40,7 +40,7 @@ def record(folder, words):
     control.unlink(missing_ok=True)
     os.mkfifo(control)
     # opened for both, it waits for nobody
-    with open(os.open(control, os.O_RDWR), "wb", buffering=0) as perf, \
+    with open(os.open(control, os.O_RDWR), "wb", buffering=0) as orders, \
             subprocess.Popen(
                 ["perf", "record", "--quiet", "--delay=-1",
                  f"--control=fifo:{control}", "--event=cpu-clock",
@@ -49,9 +49,9 @@ def record(folder, words):
                 stdout=subprocess.PIPE, text=True) as bed:
         for line in bed.stdout:
             if line.strip() == BEGIN:
-                perf.write(b"enable\n")
+                orders.write(b"enable\n")
             elif line.strip() == END:
-                perf.write(b"disable\n")
+                orders.write(b"disable\n")
             else:
                 print(line, end="", flush=True)
     control.unlink()
@@ -131,7 +131,7 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     system, payload, programs, *rest = sys.argv[2:]
     status = record(folder, [
-        HERE / "run.py", folder, folder / "dmesg",
+        HERE / "run.py", "--timeout", "7200", folder, folder / "dmesg",
         HERE / "profiled.py", folder / "symbols", system, payload, programs,
         folder / "rows.json", *rest])
     if status:

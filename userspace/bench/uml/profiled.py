@@ -34,8 +34,11 @@ def profiled(kind, symbols):
 def main():
     symbols, name, payload = sys.argv[1:4]
     del sys.argv[1:4]
-    kind, = [kind for kind in bench.SYSTEMS if kind.name == name]
-    bench.SYSTEMS = (profiled(kind, pathlib.Path(symbols)),)
+    kinds = {kind.name: kind for kind in bench.SYSTEMS}
+    if name not in kinds or int(payload) not in bench.MTUS:
+        sys.exit(f"SYSTEM is one of {', '.join(map(repr, kinds))}, and PAYLOAD "
+                 f"one of {', '.join(map(str, bench.MTUS))}")
+    bench.SYSTEMS = (profiled(kinds[name], pathlib.Path(symbols)),)
     bench.MTUS = {int(payload): bench.MTUS[int(payload)]}
     pathlib.Path("/proc/sys/net/core/bpf_jit_kallsyms").write_text("1")
     bench.main()
