@@ -127,7 +127,7 @@ endif
 endif
 	+$(Q)$(MAKE) -C userspace install
 ifeq ($(have_kdir),)
-	$(call msg,SKIP,atp.ko was not installed: no headers in $(KDIR))
+	$(call msg,SKIP,atp.ko and its header files were not installed: no headers in $(KDIR))
 endif
 
 deps:

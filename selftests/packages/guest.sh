@@ -152,6 +152,15 @@ start_and_stop() {
 		! systemctl is-active atp-switch && attached
 }
 
+# As operations.rst says, which has the same lines
+beside_others() {
+	install -D -m 644 /usr/share/doc/atp-switch/examples/dispatcher.conf \
+		/etc/systemd/system/atp-switch.service.d/dispatcher.conf &&
+		systemctl daemon-reload && systemctl restart atp-switch &&
+		has_switch && systemctl show atp-switch |
+		grep '^CapabilityBoundingSet=.*cap_sys_admin'
+}
+
 purge_all() {
 	# shellcheck disable=SC2086 # words
 	apt-get -y purge $names && ! dpkg -s $names 2>/dev/null | grep .
@@ -189,6 +198,8 @@ install)
 		systemctl is-active atp-switch
 	configure_switch
 	check "the switch starts, reloads and stops" start_and_stop
+	check "the drop-in for a dispatcher is taken" beside_others
+	rm -r /etc/systemd/system/atp-switch.service.d
 	;;
 remove)
 	check "the switch is there after a boot" has_switch

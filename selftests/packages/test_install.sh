@@ -159,7 +159,7 @@ stage() {
 
 trap cleanup EXIT
 trap 'exit 130' INT TERM HUP
-plan 28
+plan 29
 check "the packages are built" make --no-print-directory -C "$top" deb
 check "a fresh Debian 12" debian
 run=$(mktemp -d "$top/build/install.XXXXXX")

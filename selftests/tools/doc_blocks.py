@@ -95,12 +95,12 @@ def dialogue(text):
 
 def mentioned():
     """(file, command) of each that is in a sentence."""
-    words = r"((?:atp|ip|make|modprobe|ethtool|bpftool)\s[^`\"]+)"
+    words = r"((?:atp|ip|make|modprobe|ethtool|bpftool|systemctl)\s[^`\"]+)"
     for path in files():
         with open(os.path.join(TOP, path), encoding="utf-8") as f:
             text = f.read()
         found = re.findall(f"``{words}``" if path.endswith(".rst")
                            else f'"{words}"', text)
-        found += re.findall(r"^\.Ql ((?:atp|ip) .+)$", text, re.M)
+        found += re.findall(r"^\.Ql ((?:atp|ip|systemctl) .+)$", text, re.M)
         for line in found:
             yield path, one_line(line.replace("\n", " "))

