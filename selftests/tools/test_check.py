@@ -299,14 +299,17 @@ def counters_tell_of_others():
 
 
 def who_may_not_look_is_told():
-    with inside("w0"):
-        done = subprocess.run(
-            ["setpriv", "--reuid", "65534", "--regid", "65534",
-             "--clear-groups", ATP, "-json", "check"],
-            stdout=subprocess.PIPE, text=True, check=False)
-    lines = parse(done.stdout)
-    expect((done.returncode, found(lines, "bad")), (0, []))
-    expect(("", "privileges") in found(lines, "warn"), True)
+    """A user, and root of a user namespace, which the network is not of."""
+    for who in (("setpriv", "--reuid", "65534", "--regid", "65534",
+                 "--clear-groups"),
+                ("unshare", "--user", "--map-root-user")):
+        with inside("w0"):
+            done = subprocess.run([*who, ATP, "-json", "check"],
+                                  stdout=subprocess.PIPE, text=True,
+                                  check=False)
+        lines = parse(done.stdout)
+        expect((done.returncode, found(lines, "bad")), (0, []))
+        expect(("", "privileges") in found(lines, "warn"), True)
 
 
 def line_of(what, *before):
