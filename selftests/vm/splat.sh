@@ -71,15 +71,17 @@ Call Trace:
 ---\[ end trace
 '
 
-# The clock that a program of BPF asks, of which the kernel keeps two copies and
-# looks again afterwards. Whoever sends may be below it.
-clock='data-race in ktime_get_mono_fast_ns / timekeeping_update$'
+# Races that the kernel means to have, whoever is below it: the clock that a program
+# of BPF asks, of which it keeps two copies and looks again afterwards; and the flag
+# of a sleeping poll(2), which has barriers on both sides (fs/select.c).
+meant='data-race in (ktime_get_mono_fast_ns / timekeeping_update'
+meant+='|poll_schedule_timeout[.a-z0-9]* / pollwake)$'
 
 # A data race whose two stacks are the kernel's alone is the kernel's. Only the
 # title of such a report is left out: what another CPU may have said meanwhile
 # is not. Reports stand between two lines of "=".
 own_races() {
-	awk -v clock="$clock" '
+	awk -v meant="$meant" '
 	function flush(	i)
 	{
 		for (i = 1; i <= n; i++)
@@ -96,7 +98,7 @@ own_races() {
 	inside {
 		line[++n] = $0
 		own = own || /\[atp(_planted)?\]/
-		theirs = theirs || $0 ~ clock
+		theirs = theirs || $0 ~ meant
 		if (/====================$/) {
 			inside = 0
 			flush()

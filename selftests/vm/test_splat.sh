@@ -65,7 +65,7 @@ race() {
 		" read_it+0x1/0x2$1" ' do_syscall_64+0x1/0x2' '' "$bar"
 }
 
-plan $((${#bad[@]} + 9))
+plan $((${#bad[@]} + 11))
 for line in "${bad[@]}"; do
 	fails "found: $line" \
 		./splat.sh <(printf '[    1.0] fine\n[    2.0] %s\n' "$line")
@@ -80,8 +80,13 @@ fails "... so is what another CPU says meanwhile" \
 fails "... and a report that has no end" \
 	./splat.sh <(race '' | sed '$d')
 clock='ktime_get_mono_fast_ns / timekeeping_update'
+poll='poll_schedule_timeout.constprop.0 / pollwake'
 check "... and one of the clock, whoever asks" \
 	./splat.sh <(race ' [atp]' '' "$clock")
+check "... and one of poll(2), whoever wakes" \
+	./splat.sh <(race ' [atp]' '' "$poll")
+fails "... but no other one there" \
+	./splat.sh <(race ' [atp]' '' "atp_poll / pollwake")
 fails "... but for what another CPU says meanwhile" \
 	./splat.sh <(race ' [atp]' 'kernel BUG at net/core/dev.c:1' "$clock")
 check "nothing in an empty log" ./splat.sh /dev/null
