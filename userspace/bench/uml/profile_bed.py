@@ -7,8 +7,8 @@ usage: profile_bed.py FOLDER SYSTEM PAYLOAD PROGRAMS WORKERS BYTES MIB ROUNDS
 
 FOLDER keeps what perf wrote; SYSTEM is its name in the benchmark's tables, and
 the rest is as for bench.py.  The bed's kernel is one process of this machine.
-What in it are the hosts, workers and PS, is told by the stacks: a thread is theirs
-if it is seen in protocols, and otherwise polls a card or a port.
+What in it are the hosts, workers and PS, is told by the stacks: a thread that is
+seen in a bridge or in BPF polls a card or a port, and all others are theirs.
 """
 import bisect
 import collections
@@ -26,10 +26,8 @@ RATE = 4000         # samples per second
 STACK = 1 << 14     # bytes
 PAGE = 1 << 12
 MOST = 20           # functions
-SOME = 1 / 50       # of a thread's samples: any can be interrupted by a timer
-# Of hosts, and of nothing else in the bed: cards and ports merge and cut, too
-PROTOCOL = re.compile(r"atp_[\w.]+|ip_(rcv|local|queue)\w*|"
-                      r"tcp_(v[46]_rcv|(send|recv)msg\w*|ack|write_xmit)")
+# what hosts do not have
+FORWARDING = re.compile(r"br_[\w.]+|fdb_find_rcu|bpf_prog_\w+")
 SAMPLE = re.compile(r"\s*(\S+)\s+(\d+)\s+([0-9a-f]+).*?\bSP:0x([0-9a-f]+)")
 PROGRAMS = "(programs, libraries)"
 
@@ -104,9 +102,8 @@ def by_function(folder):
         else:
             hosts[PROGRAMS] += 1
     for counts in stacks.values():
-        seen = sum(n for name, n in counts.items() if PROTOCOL.fullmatch(name))
-        ours = seen > SOME * counts.total()
-        (hosts if ours else others).update(counts)
+        forwards = any(FORWARDING.fullmatch(name) for name in counts)
+        (others if forwards else hosts).update(counts)
     return hosts, others
 
 
