@@ -49,6 +49,7 @@ help:
 	@echo '  bench         how fast it is here, beside Gloo, Open MPI and a TCP server:'
 	@echo '                tables, build/bench.json, build/bench.png; for less of it'
 	@echo '                WORKERS=4 BYTES=4194304 ROUNDS=1 BEDS=rack (MBIT=5)'
+	@echo '  profile       where its time goes, by function (SYSTEM="Gloo, ring")'
 	@echo 'Testing:'
 	@echo '  check         the tests, in 75 minutes; ends with "N passed, N failed"'
 	@echo '  check-static  style and compiler checks alone'
@@ -156,6 +157,10 @@ bench: deps
 	+$(Q)$(MAKE) userspace
 	+$(Q)$(MAKE) -C userspace/bench run
 
+profile: deps
+	+$(Q)$(MAKE) userspace
+	+$(Q)$(MAKE) -C userspace/bench profile
+
 # What does not build fails its own tests below, and those of the others run.
 check: deps
 	+$(Q)$(MAKE) -k vm-modules userspace ip-atp || true
@@ -192,7 +197,7 @@ distclean: clean
 	$(Q)rm -rf $(build)
 
 .PHONY: all help modules vm-modules userspace ip-atp install-ip-atp \
-	netlink-gen install deps demo bench check check-host check-static \
+	netlink-gen install deps demo bench profile check check-host check-static \
 	check-debug check-packages deb fuzz clean distclean
 # A failed build must not leave a module that looks new.
 .DELETE_ON_ERROR:

@@ -118,7 +118,7 @@ ELSEWHERE = {
     r"make deb": ("packages/test_packages.sh", '-C "$top" deb'),
     # This test is a part of some, and others are no test's: that they are
     # there
-    r"make (check|check-debug|deps|bench)":
+    r"make (check|check-debug|deps|bench|profile)":
         ("tools/test_docs.py", "what_is_made_has_a_target"),
     r"make install-ip-atp":
         ("tools/test_make_install.sh", "make_there install-ip-atp"),
