@@ -37,7 +37,7 @@ def cells(row):
 
 
 def show(*words):
-    print("  {:20}{:>8} {:18}{:>7}{:>7}{:>7}{:>7} {}".format(*words).rstrip())
+    print("  {:22}{:>8} {:18}{:>7}{:>7}{:>7}{:>7} {}".format(*words).rstrip())
 
 
 def main():
