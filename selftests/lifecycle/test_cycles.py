@@ -10,14 +10,16 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../lib"))
-from atptest import (AF_ATP, JOINED, Info, Netlink, join,  # noqa: E402
-                     libc, main, new_net, proc_protocols, same, sock,
-                     start_join, sum_works, test, wait_for)
+from atptest import (AF_ATP, J_SERVER, JOINED, Info, Netlink,  # noqa: E402
+                     attr, join, libc, main, new_net, proc_protocols, same,
+                     sock, start_join, sum_works, test, wait_for)
 from kmod import load, unload, users  # noqa: E402
 from leaks import Leaks  # noqa: E402
 
 JOB = 7
 OTHER = 8
+SERVER = 0xffff
+CHUNK = 3000        # bytes: some fragments
 
 
 def job_kept(ranks=2):
@@ -113,6 +115,49 @@ def a_thousand_jobs_with_workers():
             s.close()
         if k % 4 >= 2:
             nl.delete(OTHER)
+
+    repeat(cycle, 1000)
+    same(proc_protocols()[0], 2)
+    sum_works(kept)
+
+
+def join_served(nl):
+    """A job with an application at the PS: its socket, and those of two ranks"""
+    nl.add(OTHER, more=attr(J_SERVER, b"\1"))
+    server, *ranks = socks = [sock() for _ in range(3)]
+    start_join(server, OTHER, SERVER)
+    for rank, s in enumerate(ranks):
+        start_join(s, OTHER, rank)
+    for s in socks:
+        wait_for(lambda s=s: Info(s).state == JOINED, "joined")
+        s.setblocking(True)
+    return server, ranks
+
+
+@test
+def a_thousand_jobs_with_an_application_at_the_ps():
+    """It has pulled nothing, or sums that it answers or does not, when
+    the job goes; closed before it or after, and before the ranks or after."""
+    nl = job_kept()
+    kept = join(JOB)
+
+    def cycle(k):
+        server, ranks = join_served(nl)
+        for s in ranks:
+            s.send(bytes(CHUNK))
+        if k % 3:
+            sums = server.recv(CHUNK)
+        if k % 3 == 2:
+            server.send(sums)
+            same(ranks[k % 2].recv(CHUNK), bytes(CHUNK))
+        if k % 4 < 2:
+            nl.delete(OTHER)
+        for s in (server, *ranks) if k % 2 else (*ranks, server):
+            s.close()
+        if k % 4 >= 2:
+            nl.delete(OTHER)
+        if not k % 10:
+            sum_works(kept, 10)
 
     repeat(cycle, 1000)
     same(proc_protocols()[0], 2)
