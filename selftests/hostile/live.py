@@ -2,7 +2,8 @@
 """Two jobs at work, and what the parties count meanwhile.
 
 Job 7 has three ranks and IPv4, job 8 two of the same hosts and IPv6, so that
-w2 is a stranger to it.  Whatever is injected while they run, every sum is
+w2 is a stranger to it.  The kernel at the PS answers the one, an application the
+other, which sends sums back as they are.  Whatever is injected while they run, every sum is
 compared with the oracle, which is Python's integers.
 """
 import array
@@ -19,6 +20,8 @@ from wire import Taps
 
 HOSTS = ("w0", "w1", "w2", "ps")
 JOBS = {7: (4, 3), 8: (6, 2)}    # family, ranks
+SERVED = 8                       # by an application
+SERVER = 0xffff
 LANES, FRAGMENTS = 1300, 4       # of a chunk; the last fragment is short
 POOL = 4                         # different chunks
 # What recovery on a slow machine may cause by itself
@@ -74,7 +77,8 @@ class Live:
         rack("switch_on", "aggregators", 1024)
         for job, (family, ranks) in JOBS.items():
             # a machine that is slow is not dead
-            rack("job_add", job, ranks, family, "timeout", 600000)
+            rack("job_add", job, ranks, family, "timeout", 600000,
+                 *(["server"] if job == SERVED else []))
         self.nl, self.socks = {}, {}
         for host in HOSTS:
             with inside(host):
@@ -100,18 +104,21 @@ class Live:
         rack("down")
 
     def join(self, job):
-        for rank in range(JOBS[job][1]):
-            with inside(f"w{rank}"):
+        # who comes last need not wait
+        members = {SERVER: "ps"} if job == SERVED else {}
+        members |= {rank: f"w{rank}" for rank in range(JOBS[job][1])}
+        for rank, host in members.items():
+            with inside(host):
                 self.socks[job, rank] = sock()
             start_join(self.socks[job, rank], job, rank)
-        for rank in range(JOBS[job][1]):
+        for rank in members:
             s = self.socks[job, rank]
             wait_for(lambda s=s: Info(s).state == JOINED, "joined")
             s.setblocking(True)
 
     def leave(self, job):
-        for rank in range(JOBS[job][1]):
-            self.socks.pop((job, rank)).close()
+        for key in [key for key in self.socks if key[0] == job]:
+            self.socks.pop(key).close()
 
     def info(self, job, rank=0):
         return Info(self.socks[job, rank])
@@ -127,6 +134,20 @@ class Live:
         same(got == self.sum[job][self.chunk % POOL], True,
              f"sum of job {job} at rank {rank}")
 
+    def answer(self, left):
+        """Sums go back as they come: those that there are, of so many bytes."""
+        server = self.socks[SERVED, SERVER]
+        got = server.recv(left)
+        want = self.sum[SERVED][self.chunk % POOL].tobytes()[-left:]
+        same(got, want[:len(got)], "sum at the PS")
+        server.send(got)
+        return len(got)
+
+    def serve(self):
+        left = 4 * LANES
+        while left:
+            left -= self.answer(left)
+
     def round(self, meanwhile=None):
         """A chunk of each job; meanwhile, all ranks but the last have sent."""
         for job, (_, ranks) in JOBS.items():
@@ -140,8 +161,10 @@ class Live:
             meanwhile()
         for job, (_, ranks) in JOBS.items():
             self.push(job, ranks - 1)
+        self.serve()
         for job, rank in self.socks:
-            self.pull(job, rank)
+            if rank != SERVER:
+                self.pull(job, rank)
         self.chunk += 1
 
     def windows(self):

@@ -511,6 +511,7 @@ def a_member_that_lies_spoils_its_own_job():
     wait_for(lambda: live.info(job).una > info.una, "the lie is the answer")
     for j, (_, n) in JOBS.items():
         live.push(j, n - 1)
+    live.serve()
     for rank in range(ranks(8)):
         live.pull(8, rank)
     results = [live.socks[7, rank].recv(6000) for rank in range(ranks(7))]
@@ -560,6 +561,7 @@ def whose_address_is_forged_without_a_switch():
             same((i.reason, i.ranks), (REJOIN, 1))
     for rank in range(ranks(8)):
         live.push(8, rank)
+    live.serve()
     for rank in range(ranks(8)):
         live.pull(8, rank)
 

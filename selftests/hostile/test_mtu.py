@@ -22,7 +22,7 @@ from scapy.layers.l2 import Ether
 from atptest import (ACK, E_JOB, E_RANKS, E_REASON, E_TYPE, EV_ENDED,
                      EV_FAILED, FAILED, JOIN, PING, SOL_ATP, Info, Netlink,
                      control, data, refused, same, wait_for)
-from live import JOBS, LANES, Live
+from live import JOBS, LANES, SERVED, Live
 from rack import inside, run
 from wire import frame, ip_of, layers, mac_of
 
@@ -227,6 +227,8 @@ def the_routes_of_the_ps_take_less():
             ps_routes("add", family, ranks, "mtu", str(SMALL))
             for rank in range(ranks):
                 live.push(job, rank)
+            if job == SERVED:
+                live.answer(4 * LANES)
         ps_fails(job, cause, (1 << ranks) - 1)
         ps_routes("del", family, ranks)
         again(job)
