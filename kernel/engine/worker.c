@@ -140,8 +140,8 @@ static void set_raw(struct atp_worker *w, struct atp_frag *f)
 }
 
 /*
- * As they are, or as integers if @quantise is set.  Return: false if a lane does
- * not fit an integer; @wire is then undefined.
+ * As they are, or as integers if @quantise is set.  Return: false if a lane
+ * does not fit an integer; @wire is then undefined.
  */
 static bool put_lanes(const struct atp_worker *w, const struct atp_chunk *chunk,
 		      u32 offset, u32 n, u8 *wire, bool quantise)
