@@ -274,7 +274,9 @@ def join(job, ranks=2):
     for rank, s in enumerate(socks):
         start_join(s, job, rank)
     for s in socks:
-        wait_for(lambda s=s: Info(s).state == JOINED, "joined")
+        wait_for(lambda s=s: Info(s).state != JOINING, "joined")
+        info = Info(s)
+        same(info.state, JOINED, f"reason {info.reason}, ranks {info.ranks:#x}")
         s.setblocking(True)
         s.settimeout(None)
     return socks
@@ -358,6 +360,7 @@ class Tickets:
     def __init__(self, host, job, **fields):
         self.host, self.job, self.fields = host, job, fields
         self.last = {}
+        self.nonce = None
         self.s = socket.socket(socket.AF_INET, socket.SOCK_RAW,
                                socket.IPPROTO_UDP)
         self.s.bind((host, 0))
@@ -368,11 +371,12 @@ class Tickets:
         with contextlib.suppress(BlockingIOError):
             while True:
                 packet = self.s.recv(2048)[28:]
-                if len(packet) < 36 or packet[1] != PONG:
+                if len(packet) < 40 or packet[1] != PONG:
                     continue
                 job, epoch, seq, bitmap = struct.unpack_from("!4I", packet, 4)
                 if job == self.job and seq:
                     self.last[bitmap] = {"epoch": epoch, "seq": seq}
+                    self.nonce, = struct.unpack_from("!I", packet, 36)
 
     def packet(self, nonce, bitmap=1, **fields):
         """A JOIN with the ticket that is known, if one is"""
@@ -381,13 +385,16 @@ class Tickets:
                        **{**self.last.get(bitmap, {}), **self.fields, **fields})
 
     def join(self, nonce, bitmap=1, **fields):
-        """As a worker does: it asks what to repeat, and does"""
+        """As a worker does: it asks what to repeat, and does, which answers to
+        others do not tell"""
+        self.heard()
         self.last.pop(bitmap, None)
+        self.nonce = None
         udp(self.host, self.packet(nonce, bitmap, **fields))
 
         def told():
             self.heard()
-            return bitmap in self.last
+            return self.nonce == nonce
         wait_for(told, "ticket")
         udp(self.host, self.packet(nonce, bitmap, **fields))
 
