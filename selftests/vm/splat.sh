@@ -77,7 +77,8 @@ Call Trace:
 meant='data-race in (ktime_get_mono_fast_ns / timekeeping_update'
 meant+='|poll_schedule_timeout[.a-z0-9]* / pollwake)$'
 
-# A data race whose two stacks are the kernel's alone is the kernel's. Only the
+# A data race whose two stacks are the kernel's alone is the kernel's, and so is one
+# of an interrupt, whatever it has interrupted: what is below its entry. Only the
 # title of such a report is left out: what another CPU may have said meanwhile
 # is not. Reports stand between two lines of "=".
 own_races() {
@@ -91,13 +92,16 @@ own_races() {
 	}
 	/====================$/ && !inside {
 		inside = 1
-		own = theirs = 0
+		own = theirs = below = 0
 		line[++n] = $0
 		next
 	}
 	inside {
 		line[++n] = $0
-		own = own || /\[atp(_planted)?\]/
+		if (/ to 0x[0-9a-f]+ of [0-9]+ bytes by /)
+			below = 0
+		own = own || !below && /\[atp(_planted)?\]/
+		below = below || / asm_(sysvec_|common_interrupt)/
 		theirs = theirs || $0 ~ meant
 		if (/====================$/) {
 			inside = 0

@@ -65,7 +65,7 @@ race() {
 		" read_it+0x1/0x2$1" ' do_syscall_64+0x1/0x2' '' "$bar"
 }
 
-plan $((${#bad[@]} + 11))
+plan $((${#bad[@]} + 13))
 for line in "${bad[@]}"; do
 	fails "found: $line" \
 		./splat.sh <(printf '[    1.0] fine\n[    2.0] %s\n' "$line")
@@ -89,6 +89,11 @@ fails "... but no other one there" \
 	./splat.sh <(race ' [atp]' '' "atp_poll / pollwake")
 fails "... but for what another CPU says meanwhile" \
 	./splat.sh <(race ' [atp]' 'kernel BUG at net/core/dev.c:1' "$clock")
+entry=' asm_sysvec_apic_timer_interrupt+0x1/0x2'
+check "... and one of an interrupt, whatever was interrupted" \
+	./splat.sh <(race $'\n'"$entry"$'\n atp_poll+0x1/0x2 [atp]')
+fails "... but not what the module does in one" \
+	./splat.sh <(race $'\n atp_xmit+0x1/0x2 [atp]\n'"$entry")
 check "nothing in an empty log" ./splat.sh /dev/null
 fails "a log that is not there" ./splat.sh /nonexistent
 finish
