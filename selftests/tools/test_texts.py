@@ -113,7 +113,7 @@ RULES = {
 
 # Run by another test, which has these words
 ELSEWHERE = {
-    r"make && sudo make install": 
+    r"make && sudo make install":
         ("tools/test_make_install.sh", "make_there install"),
     r"make deb": ("packages/test_packages.sh", '-C "$top" deb'),
     # This test is a part of some, and others are no test's: that they are

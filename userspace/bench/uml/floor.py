@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Add to what bench.py has measured what the switch's program takes, which has no
-compiler of its own there.
+"""Add to the hosts' time that bench.py has measured what the switch's program takes,
+which is not told apart from the rest of its ports there.
 
 usage: floor.py ROWS.json SWITCH.json OUT.json
 

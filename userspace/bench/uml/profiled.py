@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""One system of the benchmark, for profile_bed.py, which samples from outside; run in
-User-mode Linux (run.py).
+"""One system of the benchmark, for profile_bed.py, which samples from outside;
+run in User-mode Linux (run.py).
 
 usage: profiled.py SYMBOLS SYSTEM PAYLOAD then as bench.py
 
