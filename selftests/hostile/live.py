@@ -3,8 +3,8 @@
 
 Job 7 has three ranks and IPv4, job 8 two of the same hosts and IPv6, so that
 w2 is a stranger to it.  The kernel at the PS answers the one, an application the
-other, which sends sums back as they are.  Whatever is injected while they run, every sum is
-compared with the oracle, which is Python's integers.
+other, which sends sums back as they are.  Whatever is injected while they run,
+every sum is compared with the oracle, which is Python's integers.
 """
 import array
 import collections

@@ -11,15 +11,15 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../lib"))
 from atptest import (AF_ATP, J_SERVER, JOINED, Info, Netlink,  # noqa: E402
-                     attr, join, libc, main, new_net, proc_protocols, same,
-                     sock, start_join, sum_works, test, wait_for)
+                     attr, join, libc, main, new_net, proc_protocols, pulled,
+                     pushed, same, sock, start_join, sum_works, test, wait_for)
 from kmod import load, unload, users  # noqa: E402
 from leaks import Leaks  # noqa: E402
 
 JOB = 7
 OTHER = 8
 SERVER = 0xffff
-CHUNK = 3000        # bytes: some fragments
+LANES = 750         # of a chunk of some fragments
 
 
 def job_kept(ranks=2):
@@ -143,13 +143,16 @@ def a_thousand_jobs_with_an_application_at_the_ps():
 
     def cycle(k):
         server, ranks = join_served(nl)
-        for s in ranks:
-            s.send(bytes(CHUNK))
-        if k % 3:
-            sums = server.recv(CHUNK)
+        for rank, s in enumerate(ranks, 1):
+            pushed(s, *range(0, LANES * rank, rank))
+        if k % 3 == 1:
+            server.recv(4 * LANES)
         if k % 3 == 2:
-            server.send(sums)
-            same(ranks[k % 2].recv(CHUNK), bytes(CHUNK))
+            # as they come
+            left = 4 * LANES
+            while left:
+                left -= server.send(server.recv(left))
+            same(pulled(ranks[k % 2], LANES), list(range(0, 3 * LANES, 3)))
         if k % 4 < 2:
             nl.delete(OTHER)
         for s in (server, *ranks) if k % 2 else (*ranks, server):
