@@ -275,4 +275,48 @@ static void expect_abort(u32 ranks, u32 reason, u32 blame)
 	}
 }
 
+static struct atp_cell *cell_of(u32 seq)
+{
+	return &ps.cells[seq % (2 * params.window)];
+}
+
+static void expect_status(u32 ranks, u32 seq, u32 bitmap)
+{
+	EXPECT_EQ(out.type, ATP_TYPE_STATUS);
+	EXPECT_EQ(out.ranks, ranks);
+	EXPECT_EQ(out.seq, seq);
+	EXPECT_FALSE(out.mcast);
+	read_answer(__ffs(ranks), false);
+	EXPECT_EQ(ans.seq, seq);
+	EXPECT_EQ(ans.epoch, ps.epoch);
+	EXPECT_EQ(ans.bitmap0, bitmap);
+}
+
+static void expect_raw_request(u32 ranks, u32 seq)
+{
+	EXPECT_EQ(out.type, ATP_TYPE_DATA);
+	EXPECT_EQ(out.ranks, ranks);
+	EXPECT_EQ(out.seq, seq);
+	read_answer(__ffs(ranks), false);
+	EXPECT_EQ(ans.flags, ATP_F_ACK | ATP_F_OVERFLOW);
+	EXPECT_EQ(ans.elements, 0);
+	EXPECT_EQ(ans.seq, seq);
+	EXPECT_EQ(ans.index, seq + 1000);
+}
+
+static void expect_complete(u32 ranks, u32 seq)
+{
+	EXPECT_EQ(out.type, ATP_TYPE_DATA);
+	EXPECT_EQ(out.ranks, ranks);
+	EXPECT_EQ(out.seq, seq);
+	EXPECT_TRUE(out.events & ATP_PS_EV_COMPLETE);
+}
+
+/* Complete a fragment at once, by an aggregate of all. */
+static void complete(u32 seq)
+{
+	ASSERT_EQ(rx_bits(seq, all_ranks(), 0, NULL), ATP_OK);
+	ASSERT_TRUE(out.events & ATP_PS_EV_COMPLETE);
+}
+
 #endif /* _ATP_SELFTESTS_PS_FIXTURE_H */
