@@ -3,7 +3,9 @@
  * The error queue: what recvmsg(MSG_ERRQUEUE) tells of a run that has failed.
  *
  * A run fails once, and joining the next one empties the queue, so it never
- * holds more than one message; that is charged to the receive buffer.
+ * holds more than one message; that is charged to the receive buffer.  Besides,
+ * a queueing discipline that refuses one of the socket's packets leaves that
+ * here, if SO_TXTIME asks for it.
  */
 #include <linux/errqueue.h>
 #include "atp.h"
@@ -58,6 +60,22 @@ nomem:
 	atp_count(sock_net(sk), as->job, ATP_MIB_ERR_NOMEM, 1);
 }
 
+/* The next one that atp_errqueue_add() has made.  No packet is: it may be long,
+ * and not in one piece.
+ */
+static struct sk_buff *atp_errqueue_next(struct sock *sk)
+{
+	struct sk_buff *skb;
+
+	for (;;) {
+		skb = sock_dequeue_err_skb(sk);
+		if (!skb || SKB_EXT_ERR(skb)->ee.ee_origin ==
+			    SO_EE_ORIGIN_LOCAL)
+			return skb;
+		kfree_skb(skb);
+	}
+}
+
 /* As for every family it never sleeps, and MSG_PEEK makes no difference.
  * Context: process; the queue has a lock of its own.
  */
@@ -65,7 +83,7 @@ int atp_errqueue_recv(struct sock *sk, struct msghdr *msg)
 {
 	struct sk_buff *skb;
 
-	skb = sock_dequeue_err_skb(sk);
+	skb = atp_errqueue_next(sk);
 	if (!skb)
 		return -EAGAIN;
 	put_cmsg(msg, SOL_ATP, ATP_RECVERR, skb->len, skb->data);

@@ -2,6 +2,7 @@
 /* What recvmsg(MSG_ERRQUEUE) tells of a run that has failed. */
 #include <time.h>
 #include <linux/errqueue.h>
+#include <linux/net_tstamp.h>
 #include "host.h"
 
 /* In the control message */
@@ -228,6 +229,30 @@ TEST(closed_unread)
 		EXPECT_TRUE(events_of(fds[0], 0) & POLLERR);
 		close(fds[0]);
 	}
+}
+
+/* A queueing discipline that wants to know when to send leaves there what does
+ * not say it: packets of the socket, which are no messages.
+ */
+TEST(packets_of_its_own)
+{
+	const struct sock_txtime txtime = {
+		.clockid = CLOCK_MONOTONIC,
+		.flags = SOF_TXTIME_REPORT_ERRORS,
+	};
+	int fd;
+
+	host_net();
+	host_to_nowhere();
+	host_must("tc qdisc add dev eth0 root etf clockid CLOCK_TAI delta 1000");
+	ASSERT_EQ(atp("job add %u ps 10.1.0.254 worker 10.1.0.1", JOB), 0);
+	fd = new_socket(SOCK_NONBLOCK);
+	ASSERT_EQ(setsockopt(fd, SOL_SOCKET, SO_TXTIME, &txtime,
+			     sizeof(txtime)), 0);
+	EXPECT_ERRNO(do_join(fd, JOB, 0), EINPROGRESS);
+	wait_events(fd, POLLERR);
+	expect_none(fd);
+	EXPECT_EQ(info_of(fd).state, ATP_JOINING);
 }
 
 TEST(never_blocks)
