@@ -246,7 +246,8 @@ class Live:
         now.pop("occupied")
         same(rise(now, at_switch), switch, "counted by the switch")
         refused = sum(n for (_, name), n in switch.items()
-                      if name.startswith("drop_"))
+                      if name.startswith("drop_") or name in
+                      ("options", "tagged"))
         # the program counts, and the kernel traces it when it has ended
         wait_for(lambda: self.trace.refused() >= refused, "traced refusals")
         same(self.trace.refused(), refused, "refusals of the switch, traced")

@@ -6,6 +6,7 @@ Each is counted under its reason, exactly as often as it came, and changes no
 sum, no window and no aggregator; ../socket/test_packets.py and the tests of the
 switch look closer at single fields.
 """
+import errno
 import os
 import subprocess
 import sys
@@ -15,12 +16,12 @@ sys.path.insert(1, os.path.join(HERE, "../lib"))
 # pylint: disable=wrong-import-position
 from atptest import (ABORT, ACK, DATA, EDGE, FAILED, FLOAT32, INT32, LAST, LEAVE,
                      MCAST, OVERFLOW, PING, PONG, RAW, RESEND, STATUS, SUM,
-                     SWITCHED, T_JOIN, WELCOME, control, data, header, same,
-                     wait_for)
+                     SWITCHED, T_JOIN, WELCOME, control, data, header, refused,
+                     same, wait_for)
 from live import FRAGMENTS, JOBS, Live
 from rack import rack, run
-from wire import (Recorder, fragments, frame, layers, payload_at, tagged,
-                  with_options)
+from wire import (Recorder, fragments, frame, layers, payload_at,
+                  priority_tagged, tagged, with_options)
 
 LANES = [1, 2, 3, 4]
 UNDEFINED = [1 << bit for bit in range(10, 16)]
@@ -179,7 +180,10 @@ def control_packets(job):
         for b in (0, 3, 1 << ranks(job), FAR)] + [
         (control(LEAVE, job, nonce=1, **fields), "nonce"),
         (control(PING, job, nonce=1, **fields), "nonce"),
-        (control(T_JOIN, job, nonce=0, **fields), "nonce")])
+        (control(T_JOIN, job, nonce=0, **fields), "nonce"),
+        # what is not looked at does not let it in
+        *[(control(kind, job, nonce=1, **{**fields, "fanin": n}), "nonce")
+          for kind in (LEAVE, PING) for n in (0, ranks(job) + 1, 33, 255)]])
     at_worker(job, [p for kind in (WELCOME, ABORT, STATUS, PONG)
                     for p in wrong(kind)] + [
         # for a rank that is not here
@@ -316,6 +320,16 @@ def tags_of_vlans_that_are_not_there(job):
 
 
 @for_each_job
+def tags_without_a_vlan(job):
+    """Hosts take them off; what has one comes past no switch."""
+    forged = [data(job, [99] * 4, **good(job, flags=LAST)),
+              control(LEAVE, job, nonce=5, epoch=live.epoch(job))]
+    frames = [f for p in forged
+              for f in priority_tagged(family(job), "w0", "ps", p)]
+    live.inject("switch", "w1", frames, {}, {("other", "tagged"): len(frames)})
+
+
+@for_each_job
 def no_checksum(job):
     """IPv6 has no packets without; what IPv4 lets in we do not."""
     if family(job) == 6:
@@ -428,12 +442,13 @@ def checksums_and_ip_at_the_switch(job):
     live.inject("switch", "w0", wrong + none, {},
                 {(job, "drop_csum"): 1, (job, "drop_csum_none"): 1})
     more = with_options(v, "w0", "ps", packet)
-    seen = fragments(v, "w0", "ps", packet)
-    live.inject("switch", "w0", more + seen, {
-        ("ps", "options"): len(more) - (v == 6),
-        ("ps", "fragment"): 1 + (v == 6)},
-        # behind IPv6's extension headers nothing is looked for
-        {("other", "options"): len(more) + 1} if v == 4 else {})
+    # what is left of the packet without its first fragment comes to nobody
+    parts = fragments(v, "w0", "ps", packet)
+    # behind IPv6's other extension headers nothing is looked for
+    passed = 0 if v == 4 else len(more) - 1
+    live.inject("switch", "w0", more + parts,
+                {("ps", "options"): passed} if passed else {},
+                {("other", "options"): len(more) + 1 - passed})
 
 
 def an_earlier_run_of(job):
@@ -522,6 +537,21 @@ def a_member_that_lies_spoils_its_own_job():
     live.round()
 
 
+def an_end_for_a_reason_that_is_not_known():
+    """From the PS's address, to rank 0: a later version may have more of them."""
+    job, first = 7, live.socks[7, 0]
+    live.taps.send("host", "w0", [frame(4, "ps", "w0", control(
+        ABORT, job, epoch=live.epoch(job), fanin=ranks(job), reason=99,
+        ranks=FAR))])
+    wait_for(lambda: live.info(job).state == FAILED, "end")
+    same((live.info(job).reason, live.info(job).ranks), (99, FAR))
+    for _ in range(2):
+        refused(errno.ECONNABORTED, first.recv, 4)
+    live.leave(job)
+    live.join(job)
+    live.round()
+
+
 def whose_address_is_forged_without_a_switch():
     """w1's host plays rank 0: who guesses its ticket can end the run, and nothing
     else."""
@@ -579,12 +609,14 @@ TESTS = (
     what_the_stack_drops,
     no_checksum,
     tags_of_vlans_that_are_not_there,
+    tags_without_a_vlan,
     fields_at_the_switch,
     senders_at_the_switch,
     a_member_of_another_job_at_the_switch,
     checksums_and_ip_at_the_switch,
     an_earlier_run,
     a_member_that_lies_spoils_its_own_job,
+    an_end_for_a_reason_that_is_not_known,
     # the last: it leaves no switch, and no run of job 7
     whose_address_is_forged_without_a_switch,
 )

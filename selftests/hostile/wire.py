@@ -13,7 +13,7 @@ import struct
 from scapy.layers.inet import IP, UDP, IPOption_NOP, IPOption_Router_Alert
 from scapy.layers.inet6 import (HBHOptUnknown, IPv6, IPv6ExtHdrDestOpt,
                                 IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, PadN)
-from scapy.layers.l2 import Dot1Q, Ether
+from scapy.layers.l2 import Dot1AD, Dot1Q, Ether
 
 from atptest import DATA, PORT
 from rack import inside
@@ -88,7 +88,18 @@ def tagged(family, src, dst, payload):
     eth, low, high = layers(family, src, dst, payload)
     return [bytes(eth / tags / low / high)
             for tags in (Dot1Q(vlan=5), Dot1Q(vlan=4094),
-                         Dot1Q(vlan=5) / Dot1Q(vlan=6))]
+                         Dot1Q(vlan=5) / Dot1Q(vlan=6), Dot1AD(vlan=7),
+                         Dot1Q(vlan=0) / Dot1Q(vlan=5))]
+
+
+def priority_tagged(family, src, dst, payload):
+    """In up to five tags of VLAN 0, which are none to a host"""
+    eth, low, high = layers(family, src, dst, payload)
+    return [bytes(eth / tags / low / high)
+            for tags in (Dot1Q(vlan=0, prio=5), Dot1AD(vlan=0),
+                         Dot1Q(vlan=0) / Dot1Q(vlan=0),
+                         Dot1Q(vlan=0) / Dot1AD(vlan=0) / Dot1Q(vlan=0) /
+                         Dot1Q(vlan=0) / Dot1Q(vlan=0))]
 
 
 class Taps:

@@ -41,6 +41,19 @@ def test_check_names_what_is_missing():
     want(done.returncode and 'mtu 3498' in done.stdout, done.stdout)
 
 
+def test_a_bridge_that_filters_vlans_is_refused():
+    done = within('s', 'ip link set br0 type bridge vlan_filtering 1',
+                  check=False)
+    if 'not supported' in done.stdout:
+        print('# not by this kernel')
+        return
+    for word in ('check', 'attach'):
+        done = switch(word + ' dev p1', check=False)
+        want(done.returncode and 'filters VLANs' in done.stdout and
+             'vlan_filtering 0' in done.stdout, done.stdout)
+    within('s', 'ip link set br0 type bridge vlan_filtering 0')
+
+
 def test_attach_native():
     ports = ' '.join('dev p%d' % i for i in range(1, 7))
     switch('attach %s aggregators 64' % ports)

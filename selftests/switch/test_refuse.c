@@ -308,10 +308,6 @@ TEST(not_for_us)
 	frame[14] = 0x46; /* options, before a UDP header that makes no sense */
 	expect_left_alone(1, len, "IPv4 options");
 	f_make(&pkt, frame);
-	frame[20] = 0x20;
-	f_seal(frame, len);
-	expect_left_alone(1, len, "first fragment");
-	f_make(&pkt, frame);
 	frame[21] = 0x05;
 	f_seal(frame, len);
 	expect_left_alone(1, len, "later fragment");
@@ -365,16 +361,125 @@ TEST(others_are_counted)
 	len = f_make(&pkt, frame);
 	frame[14] = 0x46;
 	memmove(frame + 38, frame + 34, len - 38);
-	expect_left_alone(1, len, "IPv4 options");
+	EXPECT_EQ(run(1, len), XDP_ABORTED);
 	EXPECT_TRUE(counted(1, 1, 1, 0));
 	f_make(&pkt, frame);
 	frame[20] = 0x20;
-	expect_left_alone(1, len, "first fragment");
+	EXPECT_EQ(run(1, len), XDP_ABORTED);
 	EXPECT_TRUE(counted(1, 1, 2, 0));
 	f_make(&pkt, frame);
 	expect_left_alone(1, f_udp(false) + 8 + 4, "half a header");
 	EXPECT_TRUE(counted(1, 1, 2, 1));
 	c_close();
+}
+
+/* Put a fragment header before UDP's.  Return: the frame's length now */
+static uint32_t fragment(uint8_t nexthdr, uint16_t offset)
+{
+	uint32_t len = f_make(&pkt, frame), at = f_udp(true);
+
+	memmove(frame + at + 8, frame + at, len - at);
+	memset(frame + at, 0, 8);
+	frame[20] = 44;
+	frame[at] = nexthdr;
+	frame[at + 2] = offset >> 8;
+	frame[at + 3] = offset;
+	return len + 8;
+}
+
+/* One that is all of a packet, and first ones; others are nothing without. */
+TEST(fragments_of_ipv6)
+{
+	uint32_t len;
+
+	begin(true);
+	EXPECT_EQ(run(1, fragment(17, 0)), XDP_ABORTED);
+	EXPECT_TRUE(counted(0, 0, 1, 0));
+	len = fragment(17, 1);
+	EXPECT_EQ(run(1, len - 8), XDP_ABORTED);
+	EXPECT_TRUE(counted(0, 0, 2, 0));
+	/* no more than a UDP header */
+	fragment(17, 1);
+	EXPECT_EQ(run(1, f_udp(true) + 16), XDP_ABORTED);
+	EXPECT_TRUE(counted(0, 0, 3, 0));
+	fragment(17, 1);
+	expect_left_alone(1, f_udp(true) + 15, "half a UDP header");
+	expect_left_alone(1, fragment(17, 8), "a later one");
+	expect_left_alone(1, fragment(17, 0x8001), "a later one");
+	expect_left_alone(1, fragment(6, 0), "TCP");
+	expect_left_alone(1, fragment(60, 0), "more headers");
+	len = fragment(17, 0);
+	frame[f_udp(true) + 11]++;
+	expect_left_alone(1, len, "another port");
+	EXPECT_TRUE(counted(0, 0, 3, 0));
+	c_close();
+}
+
+/* Put so many tags before the frame's type.  Return: its length now */
+static uint32_t tag(uint32_t len, int tags, uint16_t vlan)
+{
+	memmove(frame + 12 + 4 * tags, frame + 12, len - 12);
+	while (tags--) {
+		frame[12 + 4 * tags] = tags % 2 ? 0x88 : 0x81;
+		frame[13 + 4 * tags] = tags % 2 ? 0xa8 : 0;
+		frame[14 + 4 * tags] = 0xe0 | vlan >> 8;
+		frame[15 + 4 * tags] = vlan;
+		len += 4;
+	}
+	return len;
+}
+
+/* One more dropped for its tags? */
+static void expect_tagged(uint32_t len, const char *what)
+{
+	struct sw_others was, now;
+	int verdict;
+
+	t_others(&was);
+	verdict = run(1, len);
+	t_others(&now);
+	if (verdict != XDP_ABORTED || now.tagged != was.tagged + 1)
+		tap_fail(__FILE__, __LINE__, "%s: verdict %d", what, verdict);
+	EXPECT_TRUE(unchanged());
+}
+
+static void priority_tags(bool v6)
+{
+	uint32_t len, i;
+
+	begin(v6);
+	for (i = 1; i <= 5; i++) {
+		expect_tagged(tag(f_make(&pkt, frame), i, 0), "gradient");
+		len = with_byte(1, ATP_TYPE_DATA + 1);
+		expect_tagged(tag(len, i, 0), "control");
+	}
+	/* others' traffic behind up to four, and what is cut short */
+	for (i = 1; i <= 4; i++) {
+		len = f_make(&pkt, frame);
+		frame[f_udp(v6) + 3]++;
+		expect_left_alone(1, tag(len, i, 0), "another port");
+		f_make(&pkt, frame);
+		expect_left_alone(1, tag(len, i, 0) - len + 13, "no type");
+	}
+	/* a VLAN that is one, in whatever place */
+	for (i = 0; i < 12; i++) {
+		len = tag(f_make(&pkt, frame), 1, 1 << i);
+		expect_left_alone(1, len, "a VLAN");
+		expect_left_alone(1, tag(len, 1, 0), "a VLAN in a tag");
+		len = tag(f_make(&pkt, frame), 1, 0);
+		expect_left_alone(1, tag(len, 1, 1 << i), "a tag in a VLAN");
+	}
+	c_close();
+}
+
+TEST(priority_tags_ipv4)
+{
+	priority_tags(false);
+}
+
+TEST(priority_tags_ipv6)
+{
+	priority_tags(true);
 }
 
 /* The job goes when a parameter packet's copies are on their way */

@@ -61,6 +61,9 @@ static int describe(const struct sw_link *link, struct sw_port *port)
 
 	if (link->master && sw_rtnl_link(link->master, &l3))
 		return -1;
+	if (l3.filters_vlans)
+		return sw_fail("%s filters VLANs, and what XDP redirects passes by that: ip link set %s type bridge vlan_filtering 0",
+			       l3.name, l3.name);
 	port->ifindex = link->ifindex;
 	port->l3 = l3.ifindex;
 	memcpy(port->mac, l3.mac, sizeof(port->mac));

@@ -233,13 +233,19 @@ static void check_native(const struct check *c, const struct sw_link *link)
 static void check_forwarding(const struct check *c,
 			     const struct sw_link *link)
 {
+	char path[96], mend[256];
 	struct sw_link bridge;
-	char path[96];
 	int v4, v6;
 
 	if (link->master && !sw_rtnl_link(link->master, &bridge) &&
 	    !strcmp(bridge.kind, "bridge")) {
-		if (bridge.up)
+		snprintf(mend, sizeof(mend),
+			 "ip link set %s type bridge vlan_filtering 0",
+			 bridge.name);
+		if (bridge.filters_vlans)
+			tell(c, link->name, true, "port of a bridge",
+			     "which filters VLANs", mend);
+		else if (bridge.up)
 			fine(c, link->name, "port of a bridge");
 		else
 			tell(c, link->name, true, "port of a bridge",

@@ -60,15 +60,29 @@ static struct nlmsghdr *message(void *buf, size_t size, uint16_t type,
 	return nlh;
 }
 
-static void read_kind(const struct nlattr *info, struct sw_link *link)
+static void read_bridge(const struct nlattr *data, struct sw_link *link)
 {
 	const struct nlattr *attr;
+
+	mnl_attr_for_each_nested(attr, data) {
+		if (mnl_attr_get_type(attr) == IFLA_BR_VLAN_FILTERING)
+			link->filters_vlans = mnl_attr_get_u8(attr);
+	}
+}
+
+static void read_info(const struct nlattr *info, struct sw_link *link)
+{
+	const struct nlattr *attr, *data = NULL;
 
 	mnl_attr_for_each_nested(attr, info) {
 		if (mnl_attr_get_type(attr) == IFLA_INFO_KIND)
 			snprintf(link->kind, sizeof(link->kind), "%s",
 				 mnl_attr_get_str(attr));
+		else if (mnl_attr_get_type(attr) == IFLA_INFO_DATA)
+			data = attr;
 	}
+	if (data && !strcmp(link->kind, "bridge"))
+		read_bridge(data, link);
 }
 
 static void read_xdp(const struct nlattr *xdp, struct sw_link *link)
@@ -116,7 +130,7 @@ static int on_link(const struct nlmsghdr *nlh, void *arg)
 			link->peer_away = true;
 			break;
 		case IFLA_LINKINFO:
-			read_kind(attr, link);
+			read_info(attr, link);
 			break;
 		case IFLA_XDP:
 			read_xdp(attr, link);

@@ -16,6 +16,7 @@
  * @ifindex: its index
  * @name: its name
  * @kind: veth, bridge, ...; empty for hardware
+ * @filters_vlans: a bridge that does
  * @master: interface above it, zero if none
  * @peer: the other end of a veth pair
  * @peer_away: and that is in another network namespace
@@ -30,6 +31,7 @@ struct sw_link {
 	uint32_t ifindex;
 	char	name[IFNAMSIZ];
 	char	kind[16];
+	bool	filters_vlans;
 	uint32_t master;
 	uint32_t peer;
 	bool	peer_away;

@@ -118,7 +118,9 @@ static __always_inline int sw_refuse(struct sw_counters *c,
 	return XDP_ABORTED;
 }
 
-/* A packet that is left to the kernel, and counted because it looks like ATP */
+/* What no job is asked about, counted because it looks like ATP: left to the
+ * kernel, or dropped where the kernel could make a good packet of it
+ */
 static __always_inline int sw_leave(enum sw_class class)
 {
 	struct sw_others *others;
@@ -128,11 +130,17 @@ static __always_inline int sw_leave(enum sw_class class)
 		return XDP_PASS;
 	others = bpf_map_lookup_elem(&others_count, &zero);
 	if (!others)
-		return XDP_PASS;
+		return XDP_ABORTED;
+	if (class == SW_CLASS_OPTIONS) {
+		others->options++;
+		return XDP_ABORTED;
+	}
+	if (class == SW_CLASS_TAGGED) {
+		others->tagged++;
+		return XDP_ABORTED;
+	}
 	if (class == SW_CLASS_CONTROL || class == SW_CLASS_VERSION)
 		others->control++;
-	else if (class == SW_CLASS_OPTIONS)
-		others->options++;
 	else if (class == SW_CLASS_TRUNCATED)
 		others->truncated++;
 	else

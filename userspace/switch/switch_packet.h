@@ -46,15 +46,19 @@ typedef __u32 SW_WORD sw_half;
 #define SW_L4_IPV6		(ETH_HLEN + sizeof(struct ipv6hdr))
 #define SW_UDP_ATP		(sizeof(struct udphdr) + ATP_HDR_LEN)
 
+#define SW_TAG_LEN		4	/* of a VLAN */
+#define SW_TAGS			4	/* so many are looked behind */
+
 /* What sw_parse() and sw_check() say of a frame */
 enum sw_class {
 	SW_CLASS_ATP,		/* (parse) data packet, (check) a good one */
 	SW_CLASS_CONTROL,	/* left to the kernel, from the right port */
 	SW_CLASS_OTHER,		/* other traffic */
 	SW_CLASS_VERSION,	/* the kinds below are left to the kernel */
-	SW_CLASS_OPTIONS,
 	SW_CLASS_TRUNCATED,
-	SW_CLASS_HEADER,	/* the kinds below are dropped */
+	SW_CLASS_OPTIONS,	/* the kinds below are dropped */
+	SW_CLASS_TAGGED,
+	SW_CLASS_HEADER,
 	SW_CLASS_LENGTH,
 	SW_CLASS_BITMAP,
 	SW_CLASS_CSUM,
@@ -146,8 +150,10 @@ static __always_inline bool sw_dont_look(__be16 fragment)
 }
 
 /*
- * Does a UDP header say that this is ATP?  Fragments and headers with options
- * are asked only to be counted.
+ * Does a UDP header say that this is ATP?  Nobody sends ATP with options or in
+ * fragments, and hosts drop it; but what they drop it for, the kernel of this
+ * machine may take away, if it follows connections.  Without its first fragment
+ * no packet is made whole again.
  */
 static __always_inline bool sw_is_atp_port(const void *l4, const void *end)
 {
@@ -190,6 +196,26 @@ sw_parse_ipv4(const void *data, const void *end, struct sw_pkt *p)
 	return SW_CLASS_ATP;
 }
 
+/* RFC 8200, 4.5 */
+struct sw_frag_hdr {
+	__u8	nexthdr;
+	__u8	reserved;
+	__be16	offset;		/* in its upper 13 bits */
+	__be32	id;
+};
+
+static __always_inline enum sw_class
+sw_parse_fragment(const void *data, const void *end)
+{
+	const struct sw_frag_hdr *frag = data;
+
+	if ((const void *)(frag + 1) > end || frag->nexthdr != IPPROTO_UDP ||
+	    frag->offset & sw_swap16(0xfff8))
+		return SW_CLASS_OTHER;
+	return sw_is_atp_port(frag + 1, end) ? SW_CLASS_OPTIONS :
+					       SW_CLASS_OTHER;
+}
+
 static __always_inline enum sw_class
 sw_parse_ipv6(const void *data, const void *end, struct sw_pkt *p)
 {
@@ -197,6 +223,8 @@ sw_parse_ipv6(const void *data, const void *end, struct sw_pkt *p)
 
 	if ((const void *)(ip + 1) > end)
 		return SW_CLASS_OTHER;
+	if (ip->version == 6 && ip->nexthdr == IPPROTO_FRAGMENT)
+		return sw_parse_fragment(ip + 1, end);
 	if (ip->version != 6 || ip->nexthdr != IPPROTO_UDP)
 		return SW_CLASS_OTHER;
 	if (!sw_is_atp_port(ip + 1, end))
@@ -216,6 +244,45 @@ sw_parse_ipv6(const void *data, const void *end, struct sw_pkt *p)
 	return SW_CLASS_ATP;
 }
 
+static __always_inline enum sw_class
+sw_parse_ip(const void *data, const void *end, struct sw_pkt *p)
+{
+	if (*sw_proto(data) == sw_swap16(ETH_P_IP))
+		return sw_parse_ipv4(data, end, p);
+	if (*sw_proto(data) == sw_swap16(ETH_P_IPV6))
+		return sw_parse_ipv6(data, end, p);
+	return SW_CLASS_OTHER;
+}
+
+static __always_inline bool sw_is_tagged(const void *data)
+{
+	return *sw_proto(data) == sw_swap16(ETH_P_8021Q) ||
+	       *sw_proto(data) == sw_swap16(ETH_P_8021AD);
+}
+
+/*
+ * A tag of VLAN 0 has a priority only.  The kernel takes off any number of
+ * these, so what is behind them gets to the sockets of a host, past all that is
+ * checked here.  Nobody sends that, nor as many tags as are not looked behind.
+ */
+static __always_inline enum sw_class
+sw_parse_tagged(const void *data, const void *end, struct sw_pkt *p)
+{
+	const __be16 *tci;
+	int i;
+
+	for (i = 0; i < SW_TAGS && sw_is_tagged(data); i++) {
+		tci = data + ETH_HLEN;
+		data += SW_TAG_LEN;
+		if (data + ETH_HLEN > end || *tci & sw_swap16(0x0fff))
+			return SW_CLASS_OTHER;
+	}
+	if (sw_is_tagged(data))
+		return SW_CLASS_TAGGED;
+	return sw_parse_ip(data, end, p) == SW_CLASS_OTHER ?
+	       SW_CLASS_OTHER : SW_CLASS_TAGGED;
+}
+
 /**
  * sw_parse() - tell what a frame is
  * @data: its first byte
@@ -226,7 +293,7 @@ sw_parse_ipv6(const void *data, const void *end, struct sw_pkt *p)
  * Nothing is checked yet: the packet may belong to a job that this switch does
  * not know and that is none of its business.
  *
- * Return: %SW_CLASS_ATP, %SW_CLASS_CONTROL, or what is left to the kernel
+ * Return: %SW_CLASS_ATP, %SW_CLASS_CONTROL, or what else it is
  */
 static __always_inline enum sw_class
 sw_parse(const void *data, const void *end, struct sw_pkt *p)
@@ -238,12 +305,9 @@ sw_parse(const void *data, const void *end, struct sw_pkt *p)
 
 	if ((const void *)(eth + 1) > end)
 		return SW_CLASS_OTHER;
-	if (*sw_proto(eth) == sw_swap16(ETH_P_IP))
-		class = sw_parse_ipv4(data, end, p);
-	else if (*sw_proto(eth) == sw_swap16(ETH_P_IPV6))
-		class = sw_parse_ipv6(data, end, p);
-	else
-		return SW_CLASS_OTHER;
+	class = sw_parse_ip(data, end, p);
+	if (class == SW_CLASS_OTHER && sw_is_tagged(data))
+		return sw_parse_tagged(data, end, p);
 	if (class != SW_CLASS_ATP)
 		return class;
 

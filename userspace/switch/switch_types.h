@@ -10,7 +10,7 @@
 #include <linux/types.h>
 #include <linux/atp_packet.h>
 
-#define SW_LAYOUT		6
+#define SW_LAYOUT		7
 
 /*
  * Job slots of a switch; slot zero is no job's.  A job has the slot that is its
@@ -264,13 +264,14 @@ struct sw_counters {
 };
 
 /* Counters of slot zero: packets to the ATP port that were left alone, or that
- * no job is there for any more
+ * are dropped whatever job they are of
  */
 #define SW_OTHERS(X)							\
 	X(unknown, "job is not known here")				\
 	X(control, "not a gradient or parameter packet")		\
-	X(options, "IP options or a fragment")				\
+	X(options, "IP options or a fragment, dropped")			\
 	X(truncated, "too short for a header")				\
+	X(tagged, "in a tag of VLAN 0, dropped")			\
 	X(gone, "copies whose job was deleted meanwhile, dropped")
 
 struct sw_others {
