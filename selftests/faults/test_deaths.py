@@ -277,6 +277,27 @@ def a_ps_that_has_forgotten_ends_all():
         all_is_well()
 
 
+def what_the_dead_left_is_in_nobody_s_way():
+    """In as many aggregators as there are by default, which later runs may never
+    meet; with the job it goes."""
+    job()
+    rack("switch_resize")
+    try:
+        with Death(errno.ECONNRESET, 1 << LAST) as death:
+            death.last.kill()
+            death.others.ended()
+        left = taken()
+        print(f"# {left} aggregators taken")
+        expect(left > 0, True)
+        before = counter("aggregated")
+        a_run_works()
+        expect(counter("aggregated") > before, True)
+        rack("job_del", JOB)
+        expect(taken(), 0)
+    finally:
+        rack("switch_resize", "aggregators", 16, "timeout", 500)
+
+
 class Pending:
     """Calls of a rank that sleep in the kernel."""
 
@@ -489,6 +510,7 @@ TESTS = (
     a_dead_ps_ends_all,
     a_removed_job_ends_all,
     a_ps_that_has_forgotten_ends_all,
+    what_the_dead_left_is_in_nobody_s_way,
     pending_calls_end_when_a_worker_leaves,
     pending_calls_end_when_a_host_dies,
     pending_calls_end_when_the_ps_dies,

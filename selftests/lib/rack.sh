@@ -27,7 +27,8 @@
 #   rack.sh switch_off                  detach it: a plain bridge
 #   rack.sh switch_restart              detach and attach: it forgets all sums
 #   rack.sh switch_resize [ARG]...      the same with other words
-#   rack.sh switch_upgrade              replace the program in place
+#   rack.sh switch_upgrade              replace the program in place, by one with
+#                                       other instructions; the next time, back
 #   rack.sh switch_empty                forget each job, with its sums, and add
 #                                       it again
 #   rack.sh job_add ID WORKERS 4|6 [ARG]...   on every host and the switch
@@ -54,6 +55,7 @@ rack_state=/run/atp-rack
 
 # If RACK_IP is set, "$RACK_IP atp" is the tool, else atp.
 rack_tool=$rack_top/build/bin/atp
+rack_next=$rack_top/build/selftests/switch/atp-switch-next
 
 rack_die() {
 	echo "rack: $*" >&2
@@ -271,7 +273,7 @@ rack_switch_on() {
 rack_switch_off() {
 	rack_switch_is_on || return 0
 	rack_atp switch switch detach || return
-	rm "$rack_state/switch"
+	rm -f "$rack_state/switch" "$rack_state/next"
 }
 
 rack_switch_restart() {
@@ -293,7 +295,13 @@ rack_switch_upgrade() {
 	for dev in $(rack_hosts); do
 		ports+=(dev "$dev")
 	done
-	rack_atp switch switch attach "${ports[@]}"
+	if [ -e "$rack_state/next" ]; then
+		rm "$rack_state/next"
+		rack_atp switch switch attach "${ports[@]}"
+	else
+		rack_in switch "$rack_next" switch attach "${ports[@]}" &&
+			touch "$rack_state/next"
+	fi
 }
 
 rack_switch_empty() {

@@ -141,13 +141,13 @@ def a_thousand_jobs_with_an_application_at_the_ps():
     nl = job_kept()
     kept = join(JOB)
 
-    def cycle(k):
+    def cycle(does, k):
         server, ranks = join_served(nl)
         for rank, s in enumerate(ranks, 1):
             pushed(s, *range(0, LANES * rank, rank))
-        if k % 3 == 1:
+        if does == "pulls":
             server.recv(4 * LANES)
-        if k % 3 == 2:
+        if does == "answers":
             # as they come
             left = 4 * LANES
             while left:
@@ -162,7 +162,9 @@ def a_thousand_jobs_with_an_application_at_the_ps():
         if not k % 10:
             sum_works(kept, 10)
 
-    repeat(cycle, 1000)
+    # apart, so that what one of them leaves is more than comes and goes
+    for does in ("nothing", "pulls", "answers"):
+        repeat(lambda k, does=does: cycle(does, k), 400)
     same(proc_protocols()[0], 2)
     sum_works(kept)
 

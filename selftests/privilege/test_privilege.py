@@ -10,6 +10,7 @@ import errno
 import itertools
 import os
 import socket
+import struct
 import sys
 import time
 
@@ -17,9 +18,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "../lib"))
 # pylint: disable=wrong-import-position
 from atptest import (ADD, ATP, DEL, FAMILY_GET, GET, JOB_ADDED, JOIN,
-                     J_COUNTERS, J_FRAGMENT, J_GID, J_ID, J_MEMORY, J_PS,
-                     J_TIMEOUT, J_UID, J_WINDOW, PORT, SET, SOCK_GET, SOL_ATP,
-                     Netlink, Refused, address, attr, attrs, join, libc,
+                     JOINED, J_COUNTERS, J_FRAGMENT, J_GID, J_ID, J_MEMORY,
+                     J_PS, J_TIMEOUT, J_UID, J_WINDOW, PORT, SET, SOCK_GET,
+                     SOL_ATP, Info, Netlink, Refused, address, attr, attrs, join, libc,
                      main, new_net, pulled, pushed, refused, run, same, sock,
                      start_join, sum_works, test, u32, wait_for, worker)
 
@@ -146,7 +147,7 @@ def permission_is_taken_away():
         s = sock()
         s.setblocking(False)
         refused(number, s.setsockopt, SOL_ATP, JOIN,
-                (1).to_bytes(4, "little") + bytes(4))
+                struct.pack("II", 1, 0))
     child(may, errno.EINPROGRESS, ALICE)
     child(may, errno.EINPROGRESS, BOB, GROUP)
     run(ATP, "job", "set", "1", "uid", "none")
@@ -156,8 +157,50 @@ def permission_is_taken_away():
     nl.do(SET, attr(J_ID, 1) + attr(J_GID, NOBODY))
     same([J_UID in nl.job(1), J_GID in nl.job(1)], [False, False])
     child(may, errno.EACCES, BOB, GROUP)
-    # who has joined stays
-    sum_works(join(1, 1))
+
+
+@test
+def who_has_a_rank_keeps_it():
+    """Permission is asked for when a socket takes its rank."""
+    new_net()
+    nl = Netlink()
+    nl.add(1, workers=["127.0.0.2"], more=attr(J_UID, ALICE))
+    here, there = socket.socketpair()
+
+    def user():
+        become(ALICE)
+        s, = join(1, 1)
+        there.send(b".")
+        there.recv(1)
+        # this run goes on, and the socket may join another one
+        sum_works([s])
+        s.shutdown(socket.SHUT_RDWR)
+        start_join(s, 1, 0)
+        wait_for(lambda: Info(s).state == JOINED, "joined")
+        s.setblocking(True)
+        sum_works([s])
+        there.send(b".")
+        there.recv(1)
+        # the job is another one now
+        same(s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), errno.EIDRM)
+        s.setblocking(False)
+        refused(errno.EACCES, s.setsockopt, SOL_ATP, JOIN,
+                struct.pack("II", 1, 0))
+
+    pid = os.fork()
+    if not pid:
+        here.close()
+        child(user)
+        os._exit(0)
+    there.close()
+    same(here.recv(1), b".")
+    run(ATP, "job", "set", "1", "uid", "none")
+    here.send(b".")
+    same(here.recv(1), b".")
+    nl.delete(1)
+    nl.add(1, workers=["127.0.0.2"])
+    here.send(b".")
+    same(os.waitpid(pid, 0)[1], 0)
 
 
 @test
@@ -453,6 +496,33 @@ def users_leave_memory_to_the_host():
         child(once_more)
         return os.read(count[0], 1)[0] == share
     wait_for(given_back, "given back")
+
+
+@test
+def something_is_left_to_the_host():
+    """Namespaces of root, too, have no more than a quarter of its memory."""
+    new_net()
+    nl = Netlink()
+    nl.add(1, more=BIG)
+    unit = u32(nl.job(1)[J_MEMORY]) + ROOM
+    nl.delete(1)
+    pages = os.sysconf("SC_PHYS_PAGES")
+    share, most = (pages // part * 4096 // unit for part in (8, 4))
+
+    def as_many_as_due():
+        found = []
+        for _ in range(3):
+            new_net()
+            mine = Netlink()
+            found.append((mine, *fill(mine)))
+        for mine, n, _ in found:
+            for job in range(n):
+                mine.delete(1000 + job)
+        # other tests' namespaces may not have gone yet, and count
+        same(sum(n for _, n, _ in found) <= most, True)
+        return [(n, "host" in text) for _, n, text in found] == [
+            (share, False), (share, False), (most - 2 * share, True)]
+    wait_for(as_many_as_due, "a quarter of the memory")
 
 
 @test

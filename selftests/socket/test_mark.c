@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* SO_MARK and SO_PRIORITY are on every packet of a socket, and the route goes
- * by the mark.
+ * by the mark, but not by SO_BINDTODEVICE.
  */
 #include <arpa/inet.h>
 #include <linux/atp_packet.h>
@@ -174,6 +174,20 @@ static void unreachable_with_mark(const char *family, const char *ps,
 	EXPECT_LT(tries, LIMIT_MS);
 	close(fd);
 	ASSERT_EQ(atp("job del %u", JOB), 0);
+}
+
+TEST(device_is_that_of_the_route)
+{
+	int fd;
+
+	host_net();
+	host_to_nowhere();
+	job_add(1, "");
+	fd = new_socket(0);
+	ASSERT_EQ(setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, "eth0", 5), 0);
+	ASSERT_EQ(do_join(fd, JOB, 0), 0);
+	sum_works(&fd, 1);
+	close(fd);
 }
 
 TEST(route_goes_by_the_mark)

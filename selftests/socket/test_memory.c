@@ -172,14 +172,15 @@ TEST(window_slots)
 	EXPECT_LT(family_pages(), joined - least + 512);
 }
 
-/* The operator's default; what is smaller than a page is refused. */
-TEST(default_of_the_send_buffer)
+/* The operator's defaults; what is smaller than a page is refused. */
+TEST(defaults_of_the_buffers)
 {
 	socklen_t len = sizeof(int);
-	int before, size, fd;
+	int before, room, size, fd;
 
 	fd = new_socket(0);
 	ASSERT_EQ(getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &before, &len), 0);
+	ASSERT_EQ(getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, &len), 0);
 	close(fd);
 	host_must("echo 4096 123456 >/proc/sys/net/atp/wmem");
 	fd = new_socket(0);
@@ -188,6 +189,13 @@ TEST(default_of_the_send_buffer)
 	EXPECT_NE(host_run("echo 4096 100 2>/dev/null >/proc/sys/net/atp/wmem"),
 		  0);
 	host_must("echo 4096 %d >/proc/sys/net/atp/wmem", before);
+	host_must("echo 4096 65537 >/proc/sys/net/atp/rmem");
+	fd = new_socket(0);
+	ASSERT_EQ(getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, &len), 0);
+	EXPECT_EQ(size, 65537);
+	EXPECT_NE(host_run("echo 4096 100 2>/dev/null >/proc/sys/net/atp/rmem"),
+		  0);
+	host_must("echo 4096 %d >/proc/sys/net/atp/rmem", room);
 	/* theirs are the host's */
 	host_net();
 	EXPECT_NE(access("/proc/sys/net/atp/wmem", F_OK), 0);

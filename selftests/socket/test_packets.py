@@ -16,7 +16,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../lib"))
 from atptest import (  # noqa: E402
-    ABORT, ACK, DATA, ECN, EDGE, FAILED, FLOAT32, INT32, JOINED, J_TIMEOUT,
+    ABORT, ACK, COLLISION, DATA, ECN, EDGE, FAILED, FLOAT32, INT32, JOINED, J_TIMEOUT,
     J_WAITING, J_WINDOW, LAST, LEAVE, MCAST, OVERFLOW, PING, PONG, PORT, RAW,
     RESEND, STATUS, SUM, SWITCHED, T_JOIN, WELCOME, Info, Netlink, Tickets, attr,
     control, data, header, join, main, new_net, pulled, pushed, refused, same,
@@ -605,6 +605,33 @@ def ecn_is_seen():
     same(pulled(r.socks[0], 10), [2 * k for k in range(10)])
     same(r.nl.counters(JOB)["ecn"], before + 1)
     same(Info(r.socks[0]).ecn, 1)
+    same(r.nl.counters(JOB)["worker_ecn"], 1)
+
+
+@test
+def what_is_no_drop_is_counted_too():
+    """A peer that is late, a collision, a sum that goes by a switch, one that is
+    asked for again"""
+    r = Rack()
+
+    def rise(name):
+        return r.nl.counters(JOB)[name] - before[name]
+
+    before = r.nl.counters(JOB)
+    pushed(r.socks[0], *range(10))
+    wait_for(lambda: rise("spurious_timeouts"), "a timeout for a late peer")
+    seq = Info(r.socks[0]).una
+
+    def from_rank_1(flags):
+        udp(WORKER, data(JOB, list(range(10)), epoch=r.epoch, seq=seq,
+                         bitmap=2, flags=LAST | flags))
+    same((rise("collisions"), rise("out_multicast"), rise("cached")), (0, 0, 0))
+    from_rank_1(COLLISION | SWITCHED)
+    same(pulled(r.socks[0], 10), [2 * k for k in range(10)])
+    same((rise("collisions"), rise("out_multicast")), (1, 1))
+    cached = rise("cached")
+    from_rank_1(RESEND)
+    wait_for(lambda: rise("cached") > cached, "an answer once more")
 
 
 main()

@@ -302,40 +302,74 @@ static long sockets(void)
 	return n;
 }
 
+#define LANES	10000
+
+/* A rank's part of a chunk; all three add up to that of rank 5. */
+static void push_part(int fd, int rank, int chunk)
+{
+	static int32_t lanes[LANES];
+	int i;
+
+	for (i = 0; i < LANES; i++)
+		lanes[i] = (rank + 1) * (i - 7 * chunk);
+	push(fd, lanes, sizeof(lanes));
+}
+
+/* Is there one more result?  Then it is right. */
+static bool pull_sum(int fd, int chunk)
+{
+	static int32_t lanes[LANES];
+	ssize_t len;
+	int i;
+
+	len = recv(fd, lanes, sizeof(lanes), 0);
+	if (len < 0)
+		return false;
+	ASSERT_EQ(len, sizeof(lanes));
+	for (i = 0; i < LANES; i++)
+		ASSERT_EQ(lanes[i], 6 * (i - 7 * chunk));
+	return true;
+}
+
 /*
- * Another rank closes at any moment of a stream: an error in time, that says
- * who has left, and nothing stays.
+ * Another rank closes at any moment of a stream: results that are right, then
+ * an error in time that says who has left, and nothing stays.
  */
 TEST(close_at_any_moment)
 {
-	static char bytes[40000];
+	int fds[3], round, chunk, most, i;
 	struct atp_info info;
-	int fds[3], round, i;
+	int32_t lane = 0;
 
 	host_net();
 	job_add(3, "window 16");
 	ASSERT_EQ(sockets(), 0);
 	for (round = 0; round < 12; round++) {
 		join_all(fds, 3);
-		for (i = 0; i < 3; i++)
-			push(fds[i], bytes, sizeof(bytes));
+		for (i = 0; i < 3; i++) {
+			set_dtype(fds[i], ATP_INT32);
+			push_part(fds[i], i, 0);
+		}
 		/* with more or less of its last chunk on the way */
-		push(fds[0], bytes, sizeof(bytes));
-		push(fds[1], bytes, sizeof(bytes));
+		push_part(fds[0], 0, 1);
+		push_part(fds[1], 1, 1);
 		if (round % 3 == 1)
-			push(fds[2], bytes, sizeof(bytes));
+			push_part(fds[2], 2, 1);
 		if (round % 3 == 2)
-			pull(fds[0], bytes, sizeof(bytes));
+			ASSERT_TRUE(pull_sum(fds[0], 0));
+		most = round % 3 == 1 ? 2 : 1;
 		close(fds[2]);
 		for (i = 0; i < 2; i++) {
 			set_timeout(fds[i], SO_RCVTIMEO, LIMIT_MS);
 			/* it needs rank 2 now, if it did not before */
-			send(fds[i], bytes, 4, MSG_NOSIGNAL);
+			send(fds[i], &lane, 4, MSG_NOSIGNAL);
 		}
 		for (i = 0; i < 2; i++) {
-			while (recv(fds[i], bytes, sizeof(bytes), 0) > 0)
-				;
+			chunk = round % 3 == 2 && i == 0;
+			while (pull_sum(fds[i], chunk))
+				chunk++;
 			EXPECT_EQ(errno, ECONNRESET);
+			EXPECT_LE(chunk, most);
 			info = info_of(fds[i]);
 			EXPECT_EQ(info.reason, ATP_REASON_LEFT);
 			EXPECT_EQ(info.ranks, 1 << 2);
