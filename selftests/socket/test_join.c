@@ -416,7 +416,8 @@ TEST(root_of_the_network_s_user_namespace)
 	EXPECT_EQ(atp("job set %u timeout 1s", JOB), 0);
 	EXPECT_EQ(atp("sock show"), 0);
 	/* who is not mapped cannot be let in */
-	EXPECT_EQ(atp("job set %u uid 5 2>&1 | grep -q 'no such user'", JOB), 0);
+	EXPECT_EQ(atp("job set %u uid 5 2>&1 | grep -q 'no such user'", JOB),
+		  0);
 	EXPECT_EQ(atp("job set %u gid 5 2>&1 | grep -q 'no such group'", JOB),
 		  0);
 	fd = new_socket(0);
@@ -455,7 +456,7 @@ TEST(mtu)
 TEST(mtu_of_the_route)
 {
 	static const char way[] =
-		"ip route replace table local local 127.0.0.1 dev lo mtu";
+		"ip route replace local 127.0.0.1 table local dev lo mtu";
 	unsigned int need = 1400 + 36 + 8 + 20;
 	int fd;
 
