@@ -60,17 +60,22 @@ nomem:
 	atp_count(sock_net(sk), as->job, ATP_MIB_ERR_NOMEM, 1);
 }
 
-/* The next one that atp_errqueue_add() has made.  No packet is: it may be long,
- * and not in one piece.
+/* Is it from atp_errqueue_add()?  A packet may be long, and not in one piece;
+ * what IPsec says of one that is too big for it has no data.
  */
+static bool atp_errqueue_ours(const struct sk_buff *skb)
+{
+	return SKB_EXT_ERR(skb)->ee.ee_origin == SO_EE_ORIGIN_LOCAL &&
+	       skb->len == sizeof(struct atp_errmsg);
+}
+
 static struct sk_buff *atp_errqueue_next(struct sock *sk)
 {
 	struct sk_buff *skb;
 
 	for (;;) {
 		skb = sock_dequeue_err_skb(sk);
-		if (!skb || SKB_EXT_ERR(skb)->ee.ee_origin ==
-			    SO_EE_ORIGIN_LOCAL)
+		if (!skb || atp_errqueue_ours(skb))
 			return skb;
 		kfree_skb(skb);
 	}
