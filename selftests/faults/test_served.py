@@ -99,7 +99,7 @@ class Waiting(threading.Thread):
         return self.outcome
 
 
-def ends(cause, remedy, at_ps, at_workers, blamed=None):
+def ends(cause, remedy, at_ps, at_workers, blamed):
     """at_ps, at_workers: (errno, reason, ranks); ranks None: some of them"""
     with Monitor("ps", JOB) as monitor, Members() as m:
         try:

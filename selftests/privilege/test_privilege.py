@@ -20,8 +20,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
 from atptest import (ADD, ATP, DEL, FAMILY_GET, GET, JOB_ADDED, JOIN,
                      JOINED, J_COUNTERS, J_FRAGMENT, J_GID, J_ID, J_MEMORY,
                      J_PS, J_TIMEOUT, J_UID, J_WINDOW, PORT, SET, SOCK_GET,
-                     SOL_ATP, Info, Netlink, Refused, address, attr, attrs, join, libc,
-                     main, new_net, pulled, pushed, refused, run, same, sock,
+                     SOL_ATP, Info, Netlink, Refused, address, attr, attrs,
+                     join, libc, main, new_net, pulled, pushed, refused, run, same, sock,
                      start_join, sum_works, test, u32, wait_for, worker)
 
 ALICE, BOB, GROUP, OTHERS = 12345, 12346, 23456, 34567

@@ -16,8 +16,8 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../lib"))
 from atptest import (  # noqa: E402
-    ABORT, ACK, COLLISION, DATA, ECN, EDGE, FAILED, FLOAT32, INT32, JOINED, J_TIMEOUT,
-    J_WAITING, J_WINDOW, LAST, LEAVE, MCAST, OVERFLOW, PING, PONG, PORT, RAW,
+    ABORT, ACK, COLLISION, DATA, ECN, EDGE, FAILED, FLOAT32, INT32, JOINED,
+    J_TIMEOUT, J_WAITING, J_WINDOW, LAST, LEAVE, MCAST, OVERFLOW, PING, PONG, PORT, RAW,
     RESEND, STATUS, SUM, SWITCHED, T_JOIN, WELCOME, Info, Netlink, Tickets, attr,
     control, data, header, join, main, new_net, pulled, pushed, refused, same,
     sock, start_join, sum_works, test, u32, udp, wait_for,

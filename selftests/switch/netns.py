@@ -47,11 +47,13 @@ def test_a_bridge_that_filters_vlans_is_refused():
     if 'not supported' in done.stdout:
         print('# not by this kernel')
         return
-    for word in ('check', 'attach'):
-        done = switch(word + ' dev p1', check=False)
-        want(done.returncode and 'filters VLANs' in done.stdout and
-             'vlan_filtering 0' in done.stdout, done.stdout)
-    within('s', 'ip link set br0 type bridge vlan_filtering 0')
+    try:
+        for word in ('check', 'attach'):
+            done = switch(word + ' dev p1', check=False)
+            want(done.returncode and 'filters VLANs' in done.stdout and
+                 'vlan_filtering 0' in done.stdout, done.stdout)
+    finally:
+        within('s', 'ip link set br0 type bridge vlan_filtering 0')
 
 
 def test_attach_native():
