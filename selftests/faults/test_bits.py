@@ -80,13 +80,15 @@ def ps_state():
 
 
 def switch_state():
-    job = tell("switch", "switch", "show", "job", JOB)
-    job = job["jobs"][0] if "jobs" in job else job
+    """What it holds and has done, and the packets that it refused: of the job,
+    and those that look like a packet with options or a fragment."""
+    shown = tell("switch", "switch", "show")
+    job, = (job for job in shown["jobs"] if job["job"] == JOB)
     drops = sum(v for k, v in job["counters"].items() if k.startswith("drop"))
     state = {k: v for k, v in job["counters"].items()
              if not k.startswith("drop")}
     state["occupied"] = job["occupied"]
-    return state, drops
+    return state, drops + shown["others"]["options"]
 
 
 class Hole:
