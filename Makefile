@@ -57,6 +57,7 @@ help:
 	@echo '  check-debug   builds kernels that find bugs ($(DEBUG_KERNELS)) and'
 	@echo '                runs the tests of the virtual machine on them'
 	@echo '  check-packages  the Debian packages on a fresh Debian 12'
+	@echo '  check-bench   "make bench" and "make profile" in small'
 	@echo '  fuzz          the fuzzers for FUZZ_SECONDS= each (600); FUZZ_TARGETS= for some'
 	@echo 'V=1 shows the commands. selftests/README says how to run one test.'
 
@@ -181,6 +182,10 @@ check-debug: deps
 check-packages: deps
 	$(Q)selftests/run.sh --only packages/test_install
 
+# Nor this: it builds User-mode Linux.
+check-bench: deps
+	$(Q)selftests/run.sh --only bench/test_make
+
 # What is found, and what was tried on the way, stays in build/fuzz/.
 fuzz: deps
 	+$(Q)$(MAKE) -C selftests/fuzz
@@ -198,6 +203,6 @@ distclean: clean
 
 .PHONY: all help modules vm-modules userspace ip-atp install-ip-atp \
 	netlink-gen install deps demo bench profile check check-host check-static \
-	check-debug check-packages deb fuzz clean distclean
+	check-debug check-packages check-bench deb fuzz clean distclean
 # A failed build must not leave a module that looks new.
 .DELETE_ON_ERROR:

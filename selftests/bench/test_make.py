@@ -1,0 +1,111 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""What one types for the benchmark and the profile, only smaller: it builds all that
+it needs, User-mode Linux too, runs in every bed, and leaves its rows and the plot.
+
+It is typed in a copy of this tree: results that are here took hours.
+"""
+import json
+import numbers
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+SMALL = ("WORKERS=2", "BYTES=65536", "ROUNDS=1", "UML_MIB=1")
+# enough for samples
+SAMPLED = ("WORKERS=2", "BYTES=262144", "ROUNDS=1", "UML_MIB=24")
+SYSTEMS = {"ATP, switch", "ATP, PS alone", "Gloo, ring",
+           "Gloo, halving-doubling", "Open MPI", "TCP, PS"}
+# without what libatp and the kernel do for the first ones
+PLAIN = {"ATP, switch, copies", "Gloo, ring, no GSO"}
+BEDS = {"rack": SYSTEMS, "free": SYSTEMS, "parts": SYSTEMS,
+        "uml": SYSTEMS | PLAIN, "BPF_PROG_RUN": {"switch", "plain C"}}
+PAYLOADS = {1400, 3072}
+
+count = 0
+failed = 0
+
+
+def result(ok, what):
+    global count, failed
+    count += 1
+    failed += not ok
+    print(f"{'ok' if ok else 'not ok'} {count} {what}", flush=True)
+
+
+def copy(to):
+    """Kernels, which take minutes to build, are not written to."""
+    subprocess.run(["rsync", "-a", "--exclude=/build", "--exclude=.git",
+                    f"{TOP}/", to], check=True)
+    kernels = to / "build/kernels"
+    kernels.mkdir(parents=True)
+    for kernel in (TOP / "build/kernels").iterdir():
+        subprocess.run(["cp", "-al", kernel, kernels], check=True)
+
+
+def typed(where, *words):
+    """Whatever make has started this; returns status and output."""
+    env = {k: v for k, v in os.environ.items()
+           if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+    with subprocess.Popen(["make", *words], cwd=where, env=env, text=True,
+                          stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT) as make:
+        lines = []
+        for line in make.stdout:
+            print("#", line, end="", flush=True)
+            lines.append(line)
+    return make.returncode, "".join(lines)
+
+
+def rows_of(file):
+    with open(file, encoding="ascii") as f:
+        rows = json.load(f)
+    systems = {bed: set() for bed in BEDS}
+    for row in rows:
+        systems.setdefault(row["bed"], set()).add(row["system"])
+    return rows, systems
+
+
+def bench(where):
+    status, _ = typed(where, "bench", *SMALL)
+    result(status == 0, "make bench")
+    rows, systems = rows_of(where / "build/bench.json")
+    result(systems == BEDS, "its rows are of every bed and system")
+    # a clock that ticks measures so little badly
+    result(all(row["median_Bps"] > 0 and
+               isinstance(row["cpu_s_per_GB"], numbers.Real) for row in rows),
+           "each has a speed and a cost")
+    payloads = {(row["system"], row["payload"]) for row in rows
+                if row["bed"] == "uml"}
+    result(payloads == {(system, payload) for system in BEDS["uml"]
+                        for payload in PAYLOADS},
+           "at native speed, with each payload")
+    png = (where / "build/bench.png").read_bytes()
+    result(png.startswith(b"\x89PNG"), "and the plot is there")
+
+
+def profile(where):
+    status, output = typed(where, "profile", *SAMPLED)
+    result(status == 0, "make profile")
+    shares = re.findall(r"^ +([\d.]+)%  \S", output, re.M)
+    result(len(shares) > 10 and 0 < sum(map(float, shares)) <= 200.1,
+           "says which functions took the time, of hosts and of the rest")
+
+
+def main():
+    build = TOP / "build/selftests/bench"
+    build.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=build) as tmp:
+        where = pathlib.Path(tmp)
+        copy(where)
+        bench(where)
+        profile(where)
+    print(f"1..{count}")
+    return failed != 0
+
+
+sys.exit(main())
