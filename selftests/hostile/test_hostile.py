@@ -20,7 +20,7 @@ from atptest import (ABORT, ACK, DATA, EDGE, FAILED, FLOAT32, INT32, LAST, LEAVE
                      same, wait_for)
 from live import FRAGMENTS, JOBS, Live
 from rack import rack, run
-from wire import (Recorder, fragments, frame, layers, payload_at,
+from wire import (Recorder, fragments, frame, in_vlan, layers, payload_at,
                   priority_tagged, tagged, with_options)
 
 LANES = [1, 2, 3, 4]
@@ -330,6 +330,25 @@ def tags_without_a_vlan(job):
 
 
 @for_each_job
+def tags_of_a_vlan_that_is_there(job):
+    """A host that has it takes them off, and what is behind for any address."""
+    for command in ("ip link add link eth0 name eth0.5 type vlan id 5",
+                    "ip link set eth0.5 up",
+                    "sysctl -q net.ipv4.conf.eth0/5.rp_filter=0"):
+        subprocess.run(["ip", "netns", "exec", "atp-ps", *command.split()],
+                       check=True)
+    try:
+        forged = [data(job, [99] * 4, **good(job, flags=LAST)),
+                  control(LEAVE, job, nonce=5, epoch=live.epoch(job))]
+        frames = [f for p in forged
+                  for f in in_vlan(family(job), "w0", "ps", p, 5)]
+        live.inject("switch", "w1", frames, {},
+                    {(job, "drop_port"): len(frames)})
+    finally:
+        subprocess.run("ip -n atp-ps link del eth0.5".split(), check=True)
+
+
+@for_each_job
 def no_checksum(job):
     """IPv6 has no packets without; what IPv4 lets in we do not."""
     if family(job) == 6:
@@ -610,6 +629,7 @@ TESTS = (
     no_checksum,
     tags_of_vlans_that_are_not_there,
     tags_without_a_vlan,
+    tags_of_a_vlan_that_is_there,
     fields_at_the_switch,
     senders_at_the_switch,
     a_member_of_another_job_at_the_switch,

@@ -83,13 +83,20 @@ def with_options(family, src, dst, payload):
         IPv6ExtHdrFragment(nh=17, id=4712))]
 
 
-def tagged(family, src, dst, payload):
-    """In two VLANs, and with two tags"""
+def in_vlan(family, src, dst, payload, vlan):
+    """With one tag, and with another before"""
     eth, low, high = layers(family, src, dst, payload)
     return [bytes(eth / tags / low / high)
-            for tags in (Dot1Q(vlan=5), Dot1Q(vlan=4094),
-                         Dot1Q(vlan=5) / Dot1Q(vlan=6), Dot1AD(vlan=7),
-                         Dot1Q(vlan=0) / Dot1Q(vlan=5))]
+            for tags in (Dot1Q(vlan=vlan), Dot1Q(vlan=0) / Dot1Q(vlan=vlan))]
+
+
+def tagged(family, src, dst, payload):
+    """In VLANs, and with two tags"""
+    eth, low, high = layers(family, src, dst, payload)
+    return in_vlan(family, src, dst, payload, 5) + [
+        bytes(eth / tags / low / high)
+        for tags in (Dot1Q(vlan=4094), Dot1Q(vlan=5) / Dot1Q(vlan=6),
+                     Dot1AD(vlan=7))]
 
 
 def priority_tagged(family, src, dst, payload):

@@ -111,6 +111,10 @@ TEST(fragments_of_ipv6)
 	EXPECT_TRUE(counted(0, 0, 3, 0));
 	fragment(17, 1);
 	expect_left_alone(1, f_udp(true) + 15, "half a UDP header");
+	/* in one more, which a second machine would take off */
+	EXPECT_EQ(run(1, fragment(44, 0)), XDP_ABORTED);
+	EXPECT_EQ(run(1, fragment(44, 1)), XDP_ABORTED);
+	EXPECT_TRUE(counted(0, 0, 5, 0));
 	expect_left_alone(1, fragment(17, 8), "a later one");
 	expect_left_alone(1, fragment(17, 0x8001), "a later one");
 	expect_left_alone(1, fragment(6, 0), "TCP");
@@ -118,7 +122,7 @@ TEST(fragments_of_ipv6)
 	len = fragment(17, 0);
 	frame[f_udp(true) + 11]++;
 	expect_left_alone(1, len, "another port");
-	EXPECT_TRUE(counted(0, 0, 3, 0));
+	EXPECT_TRUE(counted(0, 0, 5, 0));
 	c_close();
 }
 
@@ -176,6 +180,7 @@ static void priority_tags(bool v6)
 		len = tag(f_make(&pkt, frame), 1, 0);
 		expect_left_alone(1, tag(len, 1, 1 << i), "a tag in a VLAN");
 	}
+	expect_tagged(tag(f_make(&pkt, frame), 5, 1), "five tags");
 	c_close();
 }
 
@@ -187,6 +192,54 @@ TEST(priority_tags_ipv4)
 TEST(priority_tags_ipv6)
 {
 	priority_tags(true);
+}
+
+/* By the job, the packet's and a control one's, at any port */
+static void vlan_from(int port, uint16_t vlan)
+{
+	uint32_t len = tag(f_make(&pkt, frame), 1, vlan);
+
+	expect_drop(port, len, &count.drop_port, "forged in a VLAN");
+	len = tag(with_byte(1, ATP_TYPE_DATA + 1), 1, vlan);
+	expect_drop(port, len, &count.drop_port, "forged control in a VLAN");
+	len = tag(tag(f_make(&pkt, frame), 1, vlan), 1, 0);
+	expect_drop(port, len, &count.drop_port, "forged behind two tags");
+	len = tag(tag(f_make(&pkt, frame), 3, 0), 1, vlan);
+	expect_drop(port, len, &count.drop_port, "forged behind four");
+}
+
+/* A host that has a device for it takes the tag off. */
+static void vlans(bool v6)
+{
+	uint32_t len;
+	int i;
+
+	begin(v6);
+	for (i = 0; i < 12; i++)
+		vlan_from(0, 1 << i);
+	c_parameter(&pkt, &job, 0, 0);
+	vlan_from(1, 5);
+	expect_left_alone(2, tag(f_make(&pkt, frame), 1, 5), "of the PS");
+	len = f_make(&pkt, frame);
+	expect_left_alone(1, tag(len, 1, 5) - (len - f_udp(v6) - 43),
+			  "half a header");
+	len = with_byte(7, 9);
+	expect_left_alone(1, tag(len, 1, 5), "unknown job");
+	t_addr(v6, 1, 9, pkt.src);
+	len = f_make(&pkt, frame);
+	expect_left_alone(1, tag(len, 1, 5), "a stranger");
+	EXPECT_TRUE(counted(0, 0, 0, 0));
+	c_close();
+}
+
+TEST(vlans_ipv4)
+{
+	vlans(false);
+}
+
+TEST(vlans_ipv6)
+{
+	vlans(true);
 }
 
 /* The job goes when a parameter packet's copies are on their way */

@@ -81,14 +81,15 @@ __noinline int sw_do_begin(struct xdp_md *ctx, __u32 slot)
 }
 
 /*
- * A control packet is the kernel's to forward.  But who has the address of one
+ * A control packet is the kernel's to forward, and so is any in a VLAN.  But who has the address of one
  * of the job's hosts is behind the port of that host, or is another.  Addresses
  * that are nobody's are for PS and workers to refuse.
  */
 static __always_inline int sw_control(struct xdp_md *ctx,
 				      const struct sw_pkt *p,
 				      const struct sw_job *job,
-				      struct sw_counters *c)
+				      struct sw_counters *c,
+				      enum sw_class class)
 {
 	const struct sw_host *from = &job->ps;
 	struct sw_addr src;
@@ -98,15 +99,15 @@ static __always_inline int sw_control(struct xdp_md *ctx,
 		__builtin_memcpy(&src, p->src, sizeof(src));
 		rank = sw_do_find(job, &src);
 		if (rank < 0 || rank >= ATP_MAX_WORKERS)
-			return sw_leave(SW_CLASS_CONTROL);
+			return sw_leave(class);
 		from = &job->rank[rank];
 	}
 	if (ctx->ingress_ifindex != from->ifindex)
 		return sw_refuse(c, SW_CLASS_PORT);
-	if (from == &job->ps && p->type == ATP_TYPE_WELCOME &&
-	    p->sport == ATP_PORT)
+	if (class == SW_CLASS_CONTROL && from == &job->ps &&
+	    p->type == ATP_TYPE_WELCOME && p->sport == ATP_PORT)
 		sw_do_begin(ctx, job->slot);
-	return sw_leave(SW_CLASS_CONTROL);
+	return sw_leave(class);
 }
 
 SEC("xdp")
@@ -121,7 +122,7 @@ int atp_ingress(struct xdp_md *ctx)
 	__u32 slot;
 
 	class = sw_parse(data, end, &p);
-	if (class != SW_CLASS_ATP && class != SW_CLASS_CONTROL)
+	if (class > SW_CLASS_VLAN)
 		return sw_leave(class);
 	job = sw_job_find(p.job);
 	if (!job)
@@ -130,8 +131,8 @@ int atp_ingress(struct xdp_md *ctx)
 	c = bpf_map_lookup_elem(&counters, &slot);
 	if (!c)
 		return XDP_PASS;
-	if (class == SW_CLASS_CONTROL)
-		return sw_control(ctx, &p, job, c);
+	if (class != SW_CLASS_ATP)
+		return sw_control(ctx, &p, job, c, class);
 
 	class = sw_check(data, end, &p);
 	if (class != SW_CLASS_ATP)

@@ -126,7 +126,7 @@ static __always_inline int sw_leave(enum sw_class class)
 	struct sw_others *others;
 	__u32 zero = 0;
 
-	if (class == SW_CLASS_OTHER)
+	if (class == SW_CLASS_OTHER || class == SW_CLASS_VLAN)
 		return XDP_PASS;
 	others = bpf_map_lookup_elem(&others_count, &zero);
 	if (!others)

@@ -53,6 +53,7 @@ typedef __u32 SW_WORD sw_half;
 enum sw_class {
 	SW_CLASS_ATP,		/* (parse) data packet, (check) a good one */
 	SW_CLASS_CONTROL,	/* left to the kernel, from the right port */
+	SW_CLASS_VLAN,		/* so is this, in a VLAN */
 	SW_CLASS_OTHER,		/* other traffic */
 	SW_CLASS_VERSION,	/* the kinds below are left to the kernel */
 	SW_CLASS_TRUNCATED,
@@ -209,8 +210,11 @@ sw_parse_fragment(const void *data, const void *end)
 {
 	const struct sw_frag_hdr *frag = data;
 
-	if ((const void *)(frag + 1) > end || frag->nexthdr != IPPROTO_UDP ||
-	    frag->offset & sw_swap16(0xfff8))
+	if ((const void *)(frag + 1) > end)
+		return SW_CLASS_OTHER;
+	if (frag->nexthdr == IPPROTO_FRAGMENT)
+		return SW_CLASS_OPTIONS;
+	if (frag->nexthdr != IPPROTO_UDP || frag->offset & sw_swap16(0xfff8))
 		return SW_CLASS_OTHER;
 	return sw_is_atp_port(frag + 1, end) ? SW_CLASS_OPTIONS :
 					       SW_CLASS_OTHER;
@@ -260,27 +264,50 @@ static __always_inline bool sw_is_tagged(const void *data)
 	       *sw_proto(data) == sw_swap16(ETH_P_8021AD);
 }
 
+/* Is there a header of ATP?  Finds the job only. */
+static __always_inline bool
+sw_parse_job(const void *data, const void *end, struct sw_pkt *p)
+{
+	const struct atp_hdr *hdr = data + p->l4 + sizeof(struct udphdr);
+
+	if ((const void *)(hdr + 1) > end)
+		return false;
+	p->job = sw_swap32(hdr->jobID);
+	return true;
+}
+
 /*
  * A tag of VLAN 0 has a priority only.  The kernel takes off any number of
  * these, so what is behind them gets to the sockets of a host, past all that is
  * checked here.  Nobody sends that, nor as many tags as are not looked behind.
+ * Other tags are taken off by a host that has a device for the VLAN; what is
+ * behind them may be for any of its addresses.
  */
 static __always_inline enum sw_class
 sw_parse_tagged(const void *data, const void *end, struct sw_pkt *p)
 {
+	enum sw_class class;
+	bool vlan = false;
 	const __be16 *tci;
 	int i;
 
 	for (i = 0; i < SW_TAGS && sw_is_tagged(data); i++) {
 		tci = data + ETH_HLEN;
 		data += SW_TAG_LEN;
-		if (data + ETH_HLEN > end || *tci & sw_swap16(0x0fff))
+		if (data + ETH_HLEN > end)
 			return SW_CLASS_OTHER;
+		if (*tci & sw_swap16(0x0fff))
+			vlan = true;
 	}
 	if (sw_is_tagged(data))
 		return SW_CLASS_TAGGED;
-	return sw_parse_ip(data, end, p) == SW_CLASS_OTHER ?
-	       SW_CLASS_OTHER : SW_CLASS_TAGGED;
+	class = sw_parse_ip(data, end, p);
+	if (class == SW_CLASS_OTHER)
+		return SW_CLASS_OTHER;
+	if (!vlan)
+		return SW_CLASS_TAGGED;
+	return class == SW_CLASS_ATP && sw_parse_job(data, end, p) ?
+	       SW_CLASS_VLAN : SW_CLASS_OTHER;
 }
 
 /**
@@ -293,7 +320,8 @@ sw_parse_tagged(const void *data, const void *end, struct sw_pkt *p)
  * Nothing is checked yet: the packet may belong to a job that this switch does
  * not know and that is none of its business.
  *
- * Return: %SW_CLASS_ATP, %SW_CLASS_CONTROL, or what else it is
+ * Return: %SW_CLASS_ATP, %SW_CLASS_CONTROL, %SW_CLASS_VLAN with no more than
+ *         the job and the addresses in @p, or what else it is
  */
 static __always_inline enum sw_class
 sw_parse(const void *data, const void *end, struct sw_pkt *p)

@@ -271,7 +271,7 @@ struct sw_counters {
 	X(control, "not a gradient or parameter packet")		\
 	X(options, "IP options or a fragment, dropped")			\
 	X(truncated, "too short for a header")				\
-	X(tagged, "in a tag of VLAN 0, dropped")			\
+	X(tagged, "in a tag of VLAN 0 or many tags, dropped")		\
 	X(gone, "copies whose job was deleted meanwhile, dropped")
 
 struct sw_others {
