@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Tests of what must not get through: a sum that waits for its last gradient, and
- * must not change
+/* Tests of what must not get through: a sum that waits for its last gradient,
+ * and must not change
  */
 #ifndef _REFUSE_FIXTURE_H
 #define _REFUSE_FIXTURE_H

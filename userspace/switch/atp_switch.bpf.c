@@ -81,9 +81,9 @@ __noinline int sw_do_begin(struct xdp_md *ctx, __u32 slot)
 }
 
 /*
- * A control packet is the kernel's to forward, and so is any in a VLAN.  But who has the address of one
- * of the job's hosts is behind the port of that host, or is another.  Addresses
- * that are nobody's are for PS and workers to refuse.
+ * A control packet is the kernel's to forward, and so is any in a VLAN.  But
+ * who has the address of one of the job's hosts is behind that one's port, or
+ * is another.  Addresses that are nobody's are for PS and workers to refuse.
  */
 static __always_inline int sw_control(struct xdp_md *ctx,
 				      const struct sw_pkt *p,
