@@ -212,6 +212,7 @@ sw_parse_fragment(const void *data, const void *end)
 
 	if ((const void *)(frag + 1) > end)
 		return SW_CLASS_OTHER;
+	/* nobody sends that, and it hides what two machines can take out */
 	if (frag->nexthdr == IPPROTO_FRAGMENT)
 		return SW_CLASS_OPTIONS;
 	if (frag->nexthdr != IPPROTO_UDP || frag->offset & sw_swap16(0xfff8))
