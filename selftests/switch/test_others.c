@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What no job is asked about: other traffic, of which every byte stays as it
- * was; what only looks like ATP, which is counted; and what the kernel or a host
- * would make a good packet of, which is dropped.
+ * was; what only looks like ATP, which is counted; and what the kernel or a
+ * host would make a good packet of, which is dropped.
  */
 #include "refuse_fixture.h"
 
