@@ -6,7 +6,6 @@ it needs, User-mode Linux too, runs in every bed, and leaves its rows and the pl
 It is typed in a copy of this tree: results that are here took hours.
 """
 import json
-import numbers
 import os
 import pathlib
 import re
@@ -14,27 +13,17 @@ import subprocess
 import sys
 import tempfile
 
+from results import SYSTEMS, finish, result
+
 TOP = pathlib.Path(__file__).resolve().parents[2]
 SMALL = ("WORKERS=2", "BYTES=65536", "ROUNDS=1", "UML_MIB=1")
 # enough for samples
 SAMPLED = ("WORKERS=2", "BYTES=262144", "ROUNDS=1", "UML_MIB=24")
-SYSTEMS = {"ATP, switch", "ATP, PS alone", "Gloo, ring",
-           "Gloo, halving-doubling", "Open MPI", "TCP, PS"}
 # without what libatp and the kernel do for the first ones
 PLAIN = {"ATP, switch, copies", "Gloo, ring, no GSO"}
 BEDS = {"rack": SYSTEMS, "free": SYSTEMS, "parts": SYSTEMS,
         "uml": SYSTEMS | PLAIN, "BPF_PROG_RUN": {"switch", "plain C"}}
 PAYLOADS = {1400, 3072}
-
-count = 0
-failed = 0
-
-
-def result(ok, what):
-    global count, failed
-    count += 1
-    failed += not ok
-    print(f"{'ok' if ok else 'not ok'} {count} {what}", flush=True)
 
 
 def copy(to):
@@ -75,10 +64,10 @@ def bench(where):
     result(status == 0, "make bench")
     rows, systems = rows_of(where / "build/bench.json")
     result(systems == BEDS, "its rows are of every bed and system")
-    # a clock that ticks measures so little badly
+    # at native speed so little is less than a tick of the clock
     result(all(row["median_Bps"] > 0 and
-               isinstance(row["cpu_s_per_GB"], numbers.Real) for row in rows),
-           "each has a speed and a cost")
+               (row["cpu_s_per_GB"] > 0 or row["bed"] == "uml")
+               for row in rows), "each has a speed and a cost")
     payloads = {(row["system"], row["payload"]) for row in rows
                 if row["bed"] == "uml"}
     result(payloads == {(system, payload) for system in BEDS["uml"]
@@ -104,8 +93,7 @@ def main():
         copy(where)
         bench(where)
         profile(where)
-    print(f"1..{count}")
-    return failed != 0
+    return finish()
 
 
 sys.exit(main())

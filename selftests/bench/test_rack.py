@@ -13,12 +13,12 @@ import subprocess
 import sys
 import tempfile
 
+from results import SYSTEMS, finish, result
+
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BENCH = TOP / "userspace/bench/rack"
 PROGRAMS = TOP / "build/selftests/bench/rack"
 
-SYSTEMS = {"ATP, switch", "ATP, PS alone", "Gloo, ring",
-           "Gloo, halving-doubling", "Open MPI", "TCP, PS"}
 WORKERS = 2
 BYTES = (8192, 65536)
 MBIT = 10
@@ -27,16 +27,6 @@ ROUNDS = {"rack": 1, "free": 1, "parts": 3}
 FIGURES = ("median_Bps", "min_Bps", "max_Bps", "cpu_s_per_GB")
 LIMITS = ("limit_Bps", "link_Bps", "flood_redirected_Bps", "flood_in_Bps",
           "flood_out_Bps")
-
-count = 0
-failed = 0
-
-
-def result(ok, what):
-    global count, failed
-    count += 1
-    failed += not ok
-    print(f"{'ok' if ok else 'not ok'} {count} {what}", flush=True)
 
 
 def run(*command):
@@ -123,8 +113,7 @@ def main():
         result(all(added(r) for r in rows if r["bed"] == "rack" and
                    r["system"] == "ATP, switch" and r["bytes"] == BYTES[-1]),
                "the switch adds, so that the PS gets less than all workers send")
-    print(f"1..{count}")
-    return failed != 0
+    return finish()
 
 
 sys.exit(main())

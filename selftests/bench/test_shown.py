@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 
+from results import finish, result
+
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BENCH = TOP / "userspace/bench/rack"
 
@@ -18,16 +20,6 @@ WORKERS = (4, 8)
 BYTES = (262144, 4194304)
 PARTS = {"cpu_workers_s_per_GB": 31.0, "cpu_switch_s_per_GB": 12.0,
          "cpu_ps_s_per_GB": 7.0}
-
-count = 0
-failed = 0
-
-
-def result(ok, what):
-    global count, failed
-    count += 1
-    failed += not ok
-    print(f"{'ok' if ok else 'not ok'} {count} {what}")
 
 
 def row(bed, workers, size, system):
@@ -129,8 +121,7 @@ def main():
         result(height > 0, "the picture is drawn")
         result(draw(rows + others + native, picture) > height,
                "it has a line more for the machine at native speed")
-    print(f"1..{count}")
-    return failed != 0
+    return finish()
 
 
 sys.exit(main())

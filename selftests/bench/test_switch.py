@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 
+from results import finish, result
+
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BENCH = TOP / "build/selftests/bench/switch"
 ROWS = TOP / "userspace/bench/rows.py"
@@ -22,16 +24,6 @@ BYTES = (248, 1400, 3072, 3400)
 NEEDED = ("bed", "system", "workers", "bytes", "median_Bps", "limit_Bps",
           "cpu_s_per_GB")
 FIGURES = ("ns_per_fragment", "ns_harness", "median_Bps", "cpu_s_per_GB")
-
-count = 0
-failed = 0
-
-
-def result(ok, what):
-    global count, failed
-    count += 1
-    failed += not ok
-    print(f"{'ok' if ok else 'not ok'} {count} {what}")
 
 
 def run(*command):
@@ -85,8 +77,7 @@ def main():
                "so are rows without a figure")
         result(run(BENCH).returncode == 2 and
                run(BENCH, part, 0).returncode == 2, "usage")
-    print(f"1..{count}")
-    return failed != 0
+    return finish()
 
 
 sys.exit(main())

@@ -303,12 +303,11 @@ sw_parse_tagged(const void *data, const void *end, struct sw_pkt *p)
 	if (sw_is_tagged(data))
 		return SW_CLASS_TAGGED;
 	class = sw_parse_ip(data, end, p);
-	if (class == SW_CLASS_OTHER)
-		return SW_CLASS_OTHER;
-	if (!vlan)
+	if (class != SW_CLASS_OTHER && !vlan)
 		return SW_CLASS_TAGGED;
-	return class == SW_CLASS_ATP && sw_parse_job(data, end, p) ?
-	       SW_CLASS_VLAN : SW_CLASS_OTHER;
+	if (class != SW_CLASS_ATP)
+		return class;
+	return sw_parse_job(data, end, p) ? SW_CLASS_VLAN : SW_CLASS_OTHER;
 }
 
 /**
