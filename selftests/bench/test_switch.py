@@ -15,11 +15,14 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 BENCH = TOP / "build/selftests/bench/switch"
 ROWS = TOP / "userspace/bench/rows.py"
 
-ACTIONS = ("other", "unknown", "control", "begin", "refused", "stranger",
-           "raw", "single", "stale", "disagree", "locked", "collision",
-           "quota", "duplicate", "allocate", "evict", "aggregate", "saturate",
-           "complete", "resent", "flush", "unicast", "parameter", "copy",
-           "leave", "C, packed", "C, vector")
+ACTIONS = ("other", "vlan", "unknown", "truncated", "version", "control",
+           "begin", "options", "tagged", "length", "no sum", "partial",
+           "refused", "header", "bitmap", "stranger", "port", "mismatch",
+           "ttl", "raw", "routed", "single", "stale", "passed", "disagree",
+           "locked", "collision", "quota", "duplicate", "allocate", "evict",
+           "aggregate", "saturate", "complete", "resent", "flush", "unicast",
+           "parameter", "kept", "copy", "no hop", "gone", "leave", "marked",
+           "C, packed", "C, vector")
 BYTES = (248, 1400, 3072, 3400)
 NEEDED = ("bed", "system", "workers", "bytes", "median_Bps", "limit_Bps",
           "cpu_s_per_GB")

@@ -86,9 +86,6 @@ static void load(void)
 
 	if (bpf_object__load(obj))
 		die("cannot load " BENCH_OBJECT);
-	/* a port that is never busy marks nothing */
-	if (sw_port_rate(&t_switch, t_ifindex[0], 1000000, 0))
-		die(sw_error());
 	fd_before = bpf_object__find_map_fd_by_name(obj, "before");
 	next = bpf_object__find_map_fd_by_name(obj, "next");
 	to[AGAIN_SWITCH] = t_program;
@@ -119,7 +116,7 @@ static int again_of(enum action action)
 {
 	if (action == EMPTY)
 		return AGAIN_NOTHING;
-	return action == COPY || action == LEAVE ? AGAIN_COPY : AGAIN_SWITCH;
+	return action >= COPY ? AGAIN_COPY : AGAIN_SWITCH;
 }
 
 static double run_program(enum action action, int bytes)
@@ -128,7 +125,9 @@ static double run_program(enum action action, int bytes)
 	uint64_t due = kinds[action].counted ? REPEAT : 0, count;
 	struct again again = {};
 	uint32_t zero = 0;
-	struct xdp_md ctx = { .ingress_ifindex = t_ifindex[0] };
+	struct xdp_md ctx = {
+		.ingress_ifindex = t_ifindex[kinds[action].port],
+	};
 	static uint8_t out[F_ROOM];
 
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame,
