@@ -104,22 +104,39 @@ def difference(before, after):
             for host in before}
 
 
-def parameters(job, workers):
-    """A frame of the PS for the first worker, that the switch redirects."""
+def ip(host):
+    return PS if host == "ps" else address(int(host[1:]))
+
+
+def mac(host):
+    """As rack.sh has them"""
+    return bytes((2, 0, 0, 0, 0, int(ip(host).rpartition(".")[2])))
+
+
+def redirected(job, workers, host):
+    """A frame that the switch redirects to that host, and who sends it: the PS
+    to a worker, the first worker to the PS.  No run has epoch 0, so whoever
+    gets it drops it; and no aggregator is asked for what was not scaled."""
+    sender, fields = "ps", {"flags": atptest.ACK | atptest.LAST,
+                            "bitmap": (1 << workers) - 1}
+    if host == "ps":
+        sender, fields = "w0", {"flags": atptest.RAW | atptest.LAST,
+                                "bitmap": 1}
     payload = atptest.header(
-        atptest.DATA, job, flags=atptest.ACK | atptest.LAST,
-        epoch=1, bitmap=(1 << workers) - 1, fanin=workers,
-        dtype=atptest.FLOAT32, elements=350) + bytes(1400)
-    addresses = socket.inet_aton(PS) + socket.inet_aton(address(0))
+        atptest.DATA, job, fanin=workers, dtype=atptest.FLOAT32, elements=350,
+        **fields) + bytes(1400)
+    ends = [sender, host]
+    addresses = b"".join(socket.inet_aton(ip(end)) for end in ends)
     length = 8 + len(payload)
     udp = struct.pack("!HHH", atptest.PORT, atptest.PORT, length)
     check = atptest.internet_sum(
         addresses + struct.pack("!BBH", 0, 17, length) + udp + bytes(2) +
         payload) or 0xffff
-    ip = struct.pack("!BBHHHBBH", 0x45, 2, 20 + length, 0, 0x4000, 64, 17, 0)
-    ip = ip[:10] + struct.pack("!H", atptest.internet_sum(ip + addresses))
-    return bytes.fromhex("020000000001" "0200000000fe" "0800") + ip + \
-        addresses + udp + struct.pack("!H", check) + payload
+    head = struct.pack("!BBHHHBBH", 0x45, 2, 20 + length, 0, 0x4000, 64, 17, 0)
+    head = head[:10] + struct.pack("!H",
+                                   atptest.internet_sum(head + addresses))
+    return sender, mac(host) + mac(sender) + b"\x08\0" + head + addresses + \
+        udp + struct.pack("!H", check) + payload
 
 
 def rate(before, after, seconds):
@@ -139,25 +156,25 @@ def flood(send, seconds, read):
     return rate(before, after, time.monotonic() - start)
 
 
-def flood_redirected(job, workers, seconds):
-    """By XDP to the first worker: what comes there and what its stack gets, in
-    bytes per second."""
-    frame = parameters(job, workers)
-    with inside("ps"):
+def flood_redirected(job, workers, host, seconds):
+    """By XDP to a host: what comes there and what its stack gets, in bytes per
+    second."""
+    sender, frame = redirected(job, workers, host)
+    with inside(sender):
         s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
     with s:
         s.setsockopt(SOL_PACKET, QDISC_BYPASS, 1)
         s.bind(("eth0", 0))
         return flood(lambda: s.send(frame), seconds, lambda: (
-            device("w0")[1], device("w0", "ifb0")[0]))
+            device(host)[1], device(host, "ifb0")[0]))
 
 
-def flood_own(seconds):
-    """By a worker itself: bytes per second that leave it."""
-    with inside("w0"):
+def flood_own(host, seconds):
+    """By a host itself: bytes per second that leave it."""
+    with inside(host):
         s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     with s:
-        s.connect((PS, 9))
+        s.connect((ip("w0" if host == "ps" else "ps"), 9))
         data = bytes(MTU - 28)
 
         def send():
@@ -165,4 +182,4 @@ def flood_own(seconds):
                 s.send(data)
             except ConnectionRefusedError:
                 pass
-        return flood(send, seconds, lambda: (device("w0")[0],))[0]
+        return flood(send, seconds, lambda: (device(host)[0],))[0]

@@ -30,9 +30,9 @@ def limited(rows):
           f"payload {first['limit_Bps'] / 1e6:.3f} MB/s")
     redirected, came, left = (first[f"flood_{what}_Bps"] / link
                               for what in ("redirected", "in", "out"))
-    print(f"  of {redirected:.2f} times that, redirected to a worker by XDP, "
-          f"{came:.3f} came in;\n  a worker that sent as much as it could sent "
-          f"{left:.3f}")
+    print(f"  of {redirected:.2f} times that or more, redirected to each host "
+          f"by XDP, {came:.3f} came in\n  at most; hosts that sent as much as "
+          f"they could sent {left:.3f} at most")
     print("  MB/s: median (least to most); limit: share of the link's payload; "
           "link, PS: bytes\n  on the busiest direction of a worker's and the "
           "PS's link, per byte of the tensor")
