@@ -417,6 +417,7 @@ void atp_sk_purge(struct sock *sk);
 void atp_sk_free_frags(struct sock *sk);
 
 /* info.c */
+u32 atp_sk_silence(const struct sock *sk);
 void atp_sk_info(const struct sock *sk, struct atp_info *info);
 
 /* leave.c */

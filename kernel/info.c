@@ -21,6 +21,29 @@ static u32 atp_sk_state(const struct atp_sock *as)
 }
 
 /**
+ * atp_sk_silence() - for how long a socket has heard nothing of the PS
+ * @sk: socket
+ *
+ * Context: as for atp_sk_info().
+ * Return: milliseconds; zero if it takes no part in a run, or is the
+ *	application at the PS.
+ */
+u32 atp_sk_silence(const struct sock *sk)
+{
+	const struct atp_sock *as = atp_sk(sk);
+	u64 heard = READ_ONCE(as->session.heard);
+	u64 now = ktime_get_ns();
+	u32 state;
+
+	sock_owned_by_me(sk);
+
+	state = atp_sk_state(as);
+	if (as->server || (state != ATP_JOINING && state != ATP_JOINED))
+		return 0;
+	return now > heard ? div_u64(now - heard, NSEC_PER_MSEC) : 0;
+}
+
+/**
  * atp_sk_info() - what a socket knows
  * @sk: socket
  * @info: (out) filled in

@@ -453,7 +453,7 @@ static int atp_nl_put_sock(struct sk_buff *skb, struct sock *sk,
 {
 	struct user_namespace *ns = current_user_ns();
 	struct atp_info info;
-	u32 queued, ready;
+	u32 queued, ready, silence;
 	void *hdr;
 
 	local_bh_disable();
@@ -461,6 +461,7 @@ static int atp_nl_put_sock(struct sk_buff *skb, struct sock *sk,
 	atp_sk_info(sk, &info);
 	queued = READ_ONCE(sk->sk_wmem_queued);
 	ready = READ_ONCE(atp_sk(sk)->ready);
+	silence = atp_sk_silence(sk);
 	bh_unlock_sock(sk);
 	local_bh_enable();
 
@@ -476,7 +477,8 @@ static int atp_nl_put_sock(struct sk_buff *skb, struct sock *sk,
 			from_kuid_munged(ns, sock_i_uid(sk))) ||
 	    nla_put_u32(skb, ATP_A_SOCK_INODE, sock_i_ino(sk)) ||
 	    nla_put_u32(skb, ATP_A_SOCK_RMEM, ready) ||
-	    nla_put_u32(skb, ATP_A_SOCK_WMEM, queued)) {
+	    nla_put_u32(skb, ATP_A_SOCK_WMEM, queued) ||
+	    nla_put_u32(skb, ATP_A_SOCK_SILENCE, silence)) {
 		genlmsg_cancel(skb, hdr);
 		return -EMSGSIZE;
 	}

@@ -225,12 +225,20 @@ def a_worker_that_stops_for_longer_than_patience_is_named():
         all_is_well()
 
 
+def waits_for_the_ps(host):
+    return any(stall["waiting_ps"] and stall["silent_ms"]
+               for stall in stalls(host, JOB))
+
+
 def a_dead_ps_ends_all():
-    job()
+    # a machine that is slow finds time to ask in the second half of it
+    job(4 * TIMEOUT)
     with Monitor("w0", JOB) as at_worker:
         try:
             with Death(errno.EHOSTDOWN, 0, own=(errno.EHOSTDOWN, 0)) as death:
+                expect(waits_for_the_ps("w0"), False)
                 rack("link", "ps", "down")
+                wait_for(lambda: waits_for_the_ps("w0"), "silence")
                 told = death.others.ended()
                 death.last.ended()
             failed(at_worker, told, "ps-silent", [])

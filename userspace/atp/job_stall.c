@@ -3,7 +3,7 @@
  * atp job stall: who is waited for.
  *
  * The PS knows for sure.  Where it is another host, the worker sockets of this
- * one know what the PS has told them last.
+ * one know what the PS has told them last, and when that was.
  */
 #include <errno.h>
 #include <linux/atp_netlink.h>
@@ -12,8 +12,9 @@
 #include "job.h"
 #include "print.h"
 
+/* @silence: of the PS, in milliseconds, if it is waited for, too */
 static void print_waiting(const struct job_reply *job, uint32_t ranks,
-			  bool server)
+			  bool server, uint32_t silence)
 {
 	unsigned int rank;
 
@@ -31,6 +32,12 @@ static void print_waiting(const struct job_reply *job, uint32_t ranks,
 	if (server)
 		print_text("    waits for the server at the PS\n");
 	print_bool(PRINT_JSON, "waiting_server", NULL, server);
+	if (silence) {
+		print_text("    waits for the PS");
+		print_ms("silent_ms", "silent", silence);
+		print_text("\n");
+	}
+	print_bool(PRINT_JSON, "waiting_ps", NULL, silence);
 }
 
 static void print_head(const struct job_reply *job, const char *state,
@@ -65,7 +72,7 @@ static void stall_ps(const struct job_reply *job)
 	}
 	print_text("\n");
 	print_waiting(job, job->running ? job->waiting : missing,
-		      job->running ? job->server_waiting : unserved);
+		      job->running ? job->server_waiting : unserved, 0);
 	close_json_object();
 }
 
@@ -76,12 +83,14 @@ static void stall_sock(const struct job_reply *job,
 	bool joining = info->state == ATP_JOINING;
 	uint32_t missing = info->ranks;
 	bool server = info->flags & ATP_INFO_SERVER;
+	/* one that lives is heard of several times as often */
+	bool silent = sock->silence && sock->silence >= job->timeout / 2;
 
 	/* a joining worker has heard who is there, if anything */
 	if (joining && missing)
 		missing = all_ranks(job) & ~missing;
-	if (!joining && (info->state != ATP_JOINED ||
-			 !(info->ranks || server) || info->una == info->nxt))
+	if (!joining && (info->state != ATP_JOINED || info->una == info->nxt ||
+			 !(info->ranks || server || silent)))
 		return;
 	open_json_object(NULL);
 	print_head(job, joining ? "joining" : "stalled", "worker");
@@ -89,7 +98,7 @@ static void stall_sock(const struct job_reply *job,
 	if (!joining)
 		print_field("fragment", info->una);
 	print_text("\n");
-	print_waiting(job, missing, server);
+	print_waiting(job, missing, server, silent ? sock->silence : 0);
 	close_json_object();
 }
 

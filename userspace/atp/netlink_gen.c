@@ -182,6 +182,10 @@ static const struct nl_attr sock_attrs[] = {
 		.name = "wmem",
 		.type = NL_U32,
 	},
+	[ATP_A_SOCK_SILENCE] = {
+		.name = "silence",
+		.type = NL_U32,
+	},
 };
 
 const struct nl_set atp_set_sock = {

@@ -93,6 +93,7 @@ int sock_parse(const struct nlmsghdr *nlh, struct sock_reply *sock)
 	sock->inode = u32_of(tb[ATP_A_SOCK_INODE]);
 	sock->rmem = u32_of(tb[ATP_A_SOCK_RMEM]);
 	sock->wmem = u32_of(tb[ATP_A_SOCK_WMEM]);
+	sock->silence = u32_of(tb[ATP_A_SOCK_SILENCE]);
 	info = tb[ATP_A_SOCK_INFO];
 	len = mnl_attr_get_payload_len(info);
 	if (len > sizeof(sock->info))

@@ -84,6 +84,7 @@ struct job_reply {
  * @inode: inode
  * @rmem: bytes that wait for recvmsg()
  * @wmem: bytes that are pushed and not complete
+ * @silence: milliseconds since the PS was heard of, 0 outside a run
  * @info: as from getsockopt(); what an older kernel does not know is zero
  */
 struct sock_reply {
@@ -93,6 +94,7 @@ struct sock_reply {
 	uint32_t	inode;
 	uint32_t	rmem;
 	uint32_t	wmem;
+	uint32_t	silence;
 	struct atp_info	info;
 };
 
