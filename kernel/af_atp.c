@@ -284,7 +284,9 @@ static int atp_connect(struct socket *sock, struct sockaddr *uaddr, int len,
 			   flags & O_NONBLOCK);
 }
 
-/* The peer of a worker is its job: same address, no rank of its own. */
+/* The peer is the job, which has no address but those of its members: so it is
+ * the socket's own, and only there during a run.
+ */
 static int atp_getname(struct socket *sock, struct sockaddr *uaddr, int peer)
 {
 	struct sockaddr_atp *addr = (struct sockaddr_atp *)uaddr;

@@ -105,6 +105,8 @@ int atp_icmp_lookup(struct sock *usk, struct sk_buff *skb)
 	struct atp_job *job = NULL;
 	struct atp_quote buf;
 
+	lockdep_assert_in_softirq();
+
 	quote = skb_header_pointer(skb, skb_transport_offset(skb), sizeof(buf),
 				   &buf);
 	if (quote && quote->udp.source == htons(ATP_PORT) &&

@@ -307,6 +307,8 @@ static bool atp_burst_take(struct net *net, struct sk_buff *skb, u32 headers)
 	u32 ranks;
 	bool ce;
 
+	lockdep_assert_in_softirq();
+
 	__skb_pull(skb, headers);
 	if (!atp_burst_first(skb, &pkt))
 		goto leave;

@@ -138,6 +138,8 @@ enum atp_drop atp_way(const struct atp_job *job, const struct atp_pkt *pkt,
 /* Context: softirq under RCU; atp_way() has found nothing wrong. */
 void atp_deliver(struct atp_job *job, struct sk_buff *skb, u32 ranks)
 {
+	lockdep_assert_in_softirq();
+
 	if (atp_from_ps(atp_skb_pkt(skb)))
 		atp_to_workers(job, skb, ranks);
 	else
@@ -154,6 +156,8 @@ static int atp_udp_rcv(struct sock *usk, struct sk_buff *skb)
 	struct atp_job *job;
 	u32 ranks;
 	bool ce;
+
+	lockdep_assert_in_softirq();
 
 	__skb_pull(skb, sizeof(struct udphdr));
 	atp_count(net, NULL, ATP_MIB_IN_PACKETS, atp_skb_packets(skb));

@@ -218,7 +218,8 @@ static u32 atp_mtu4(const struct rtable *rt)
 {
 	const struct dst_entry *de = &rt->dst;
 
-	if (!rt->rt_pmtu)
+	/* a bit field, which READ_ONCE() cannot read */
+	if (!data_race(rt->rt_pmtu))
 		return dst_mtu(de);
 	return dst_metric_raw(de, RTAX_MTU) ?: READ_ONCE(de->dev->mtu);
 }
@@ -228,7 +229,7 @@ static u32 atp_mtu6(const struct dst_entry *de)
 {
 	const struct rt6_info *rt = (const struct rt6_info *)de;
 
-	if (!(rt->rt6i_flags & RTF_CACHE))
+	if (!(READ_ONCE(rt->rt6i_flags) & RTF_CACHE))
 		return dst_mtu(de);
 	return READ_ONCE(de->dev->mtu);
 }

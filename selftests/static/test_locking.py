@@ -22,6 +22,7 @@ NEEDS = (
     (r"\bsocket lock\b", "sock_owned_by_me("),
     (r"\batp_net\.lock held\b", "lockdep_assert_held("),
     (r"\bbottom halves off\b", "lockdep_assert_in_softirq("),
+    (r"\bsoftirq under RCU\b", "lockdep_assert_in_softirq("),
     (r"^RCU\.", "RCU_LOCKDEP_WARN("),
 )
 # what takes or releases it is no function that needs it
