@@ -28,8 +28,41 @@ files() {
 		-prune -o -type d -print -o -printf '%p %s %l\n' | sort
 }
 
+# What a box that switches takes
+install_switch() {
+	apt-get -y --no-install-recommends install \
+		./atp-tools_*.deb ./atp-switch_*.deb && ! dpkg -s atp-dkms
+}
+
+# What a program in Python takes; it is told that the module is missing.
+install_python() {
+	apt-get -y --no-install-recommends install \
+		./libatp_*.deb ./python3-atp_*.deb && ! dpkg -s atp-dkms &&
+		! python3 -c 'import atp; atp.join(7, 0)' 2>said &&
+		tail -n 1 said | grep 'modprobe atp'
+}
+
 install_all() {
 	apt-get -y install ./*.deb
+}
+
+# Program and maps, which hold the sums
+what_runs() {
+	ip -details link show port | grep -o 'prog/xdp id [0-9]*' &&
+		stat -c '%n %i' /sys/fs/bpf/atp/netns-*/*
+}
+
+all_newer() {
+	# shellcheck disable=SC2086 # words
+	dpkg-query -W -f '${Package} ${Version}\n' $names |
+		awk '$2 !~ /\+1$/ { print; old = 1 } END { exit old }'
+}
+
+# Who is at the switch does not notice.
+upgrade_all() {
+	systemctl start atp-switch && what_runs >before.upgrade &&
+		apt-get -y install ./newer/*.deb && all_newer && has_switch &&
+		what_runs | diff before.upgrade -
 }
 
 # The version in the module is that of the kernel it is for.
@@ -190,18 +223,25 @@ same_files() {
 case $STAGE in
 install)
 	files >before
-	check "all packages install" install_all
-	check "DKMS has built for 6.1" built "$old"
-	check "DKMS has built for 6.12" built "$new"
-	ranks
-	check "a program compiles" compiles
-	works
+	check "a switch's packages install, without the module" install_switch
 	fails "the switch waits for its configuration" \
 		systemctl is-active atp-switch
 	configure_switch
 	check "the switch starts, reloads and stops" start_and_stop
 	check "the drop-in for a dispatcher is taken" beside_others
 	rm -r /etc/systemd/system/atp-switch.service.d
+	check "Python's packages install, and say that the module is missing" \
+		install_python
+	check "all packages install" install_all
+	check "DKMS has built for 6.1" built "$old"
+	check "DKMS has built for 6.12" built "$new"
+	ranks
+	check "a program compiles" compiles
+	works
+	check "an upgrade leaves the switch alone" upgrade_all
+	check "DKMS has built again for 6.1" built "$old"
+	check "DKMS has built again for 6.12" built "$new"
+	works
 	;;
 remove)
 	check "the switch is there after a boot" has_switch

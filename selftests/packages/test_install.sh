@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Do the packages install on a fresh Debian 12, build the module there by DKMS
-# for both of its kernels, work with each, and leave nothing behind?
+# for both of its kernels, work with each, leave a switch alone when they are
+# upgraded, and nothing behind when they are removed?
 #
 # The virtual machine has a disk of its own, with what Debian's installer calls
 # a minimal system, both kernels with their headers, and what the packages
@@ -157,14 +158,32 @@ stage() {
 	echo "$tap_n" >"$run/exchange/results"
 }
 
+# The same packages, as if they were of the next version
+newer() {
+	local file old new tree=$run/tree
+
+	mkdir -p "$run/exchange/newer"
+	for file in $(packages); do
+		old=$(dpkg-deb -f "$file" Version)
+		new=$old+1
+		rm -rf "$tree"
+		dpkg-deb -R "$file" "$tree" || return
+		sed -i -e "s/^Version: .*/Version: $new/" \
+			-e "/^Depends:/s/= $old)/= $new)/g" "$tree/DEBIAN/control"
+		dpkg-deb --root-owner-group -b "$tree" \
+			"$run/exchange/newer" || return
+	done
+}
+
 trap cleanup EXIT
 trap 'exit 130' INT TERM HUP
-plan 29
+plan 40
 check "the packages are built" make --no-print-directory -C "$top" deb
 check "a fresh Debian 12" debian
 run=$(mktemp -d "$top/build/install.XXXXXX")
 mkdir -p "$run/exchange" "$logs"
 packages | xargs cp -t "$run/exchange"
+check "the same of the next version" newer
 cp guest.sh ../vm/{tap,splat}.sh "$run/exchange"
 echo "$tap_n" >"$run/exchange/results"
 cp --sparse=always "$fresh/disk" "$run/disk"

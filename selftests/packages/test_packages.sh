@@ -50,13 +50,29 @@ apart() {
 	[ ! -s "$list" ]
 }
 
+# As installed, with PyTorch beside it, which the machines of test_install.sh
+# have not.
+torch_imports() {
+	local name
+
+	for name in libatp python3-atp; do
+		dpkg-deb -x "$deb/$name"_*.deb "$root" || return
+	done
+	LD_LIBRARY_PATH=$root/usr/lib/$multiarch \
+		PYTHONPATH=$root/usr/lib/python3/dist-packages \
+		/usr/bin/python3 -c 'import atp.torch; print(atp.torch.__file__)' |
+		tee "$list"
+	grep "^$root/$python/torch.py$" "$list"
+}
+
 list=$(mktemp)
-trap 'rm -f "$list"' EXIT
+root=$(mktemp -d)
+trap 'rm -rf "$list" "$root"' EXIT
 dkms=usr/src/atp-0.1
 python=usr/lib/python3/dist-packages/atp
 multiarch=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 
-plan 11
+plan 12
 check "make deb" builds
 check "all packages are there" there atp-dkms atp-tools libatp libatp-dev \
 	python3-atp atp-switch atp-perf
@@ -72,6 +88,7 @@ check "the library" has libatp "usr/lib/$multiarch/libatp.so.1.0.0"
 check "the headers" has libatp-dev usr/include/atp.h usr/include/linux/atp.h \
 	usr/share/man/man3/libatp.3.gz usr/share/man/man7/atp.7.gz
 check "the Python module" has python3-atp $python/__init__.py $python/torch.py
+check "its part for PyTorch is imported" torch_imports
 check "no file is in two packages" apart
 check "lintian finds no errors" no_errors
 finish
