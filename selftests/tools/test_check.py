@@ -22,6 +22,7 @@ from rack import atp, inside, run  # noqa: E402
 import kmod  # noqa: E402
 
 ATP = os.path.join(TOP, "build/bin/atp")
+PASS = os.path.join(TOP, "build/selftests/switch/pass.bpf.o")
 CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 JOB6 = 8
 HOSTS = {
@@ -267,6 +268,19 @@ def a_port_has_lost_its_program():
     expect(bad("switch"), [])
 
 
+def another_program_runs_at_a_port():
+    with inside("switch"):
+        link = socket.if_nametoindex("w1")
+    sh("bpftool", "link", "detach", "pinned", pinned(f"link-{link}"))
+    within("switch", "ip", "link", "set", "w1", "xdp", "obj", PASS, "sec",
+           "xdp")
+    expect(bad("switch", "job", JOB), [("port w1", "program")])
+    # as it says
+    within("switch", "ip", "link", "set", "w1", "xdp", "off")
+    within("switch", ATP, "switch", "attach", "dev", "w1")
+    expect(bad("switch"), [])
+
+
 def the_switch_is_of_another_version():
     """Its settings begin with the layout of its maps."""
     words = ("bpftool", "-j", "map", "lookup", "pinned", pinned("settings"),
@@ -486,6 +500,7 @@ if __name__ == "__main__":
             there_is_no_way_to_the_ps,
             the_link_of_the_ps_is_down,
             a_port_has_lost_its_program,
+            another_program_runs_at_a_port,
             the_switch_is_of_another_version,
             the_mode_is_generic,
             another_program_has_the_port,

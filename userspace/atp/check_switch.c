@@ -61,7 +61,7 @@ static void check_program(const struct sw_switch *sw, uint32_t id,
 	}
 	if (strncmp(info.name, "atp_ingress", sizeof(info.name))) {
 		check_bad("program",
-			  "atp switch detach; attach, with the word dispatcher if that is to stay",
+			  "ip link set it xdp off, or take that off as it was put there; atp switch attach dev, again",
 			  "\"%s\" runs here, not ours", info.name);
 		return;
 	}
