@@ -48,7 +48,7 @@ class Machine:
             self.process = subprocess.Popen(
                 [os.path.join(TOP, "selftests/vm/run-vm.sh"),
                  "--kernel", kernel, "--mem", "1024", "--cable", cable,
-                 "--timeout", "900", "--out", os.path.join(self.dir, "log"),
+                 "--timeout", "3000", "--out", os.path.join(self.dir, "log"),
                  "--", "selftests/faults/agent.sh", f"/out/{place}"],
                 stdin=subprocess.DEVNULL, stdout=said, stderr=said,
             )
@@ -102,7 +102,12 @@ class Machine:
             exit 1""")
 
     def power_off(self):
-        """Nothing of it has time to say goodbye."""
+        """Nothing of it has time to say goodbye.  Nor does anybody bring its
+        kernel's log back, so that is looked at before."""
+        self.do("dmesg | selftests/vm/splat.sh")
+        self._kill()
+
+    def _kill(self):
         self.process.terminate()
         self.process.wait()
 
@@ -114,7 +119,7 @@ class Machine:
 
     def close(self):
         if self.process.poll() is None:
-            self.power_off()
+            self._kill()
         shutil.rmtree(self.dir)
 
 

@@ -3,7 +3,7 @@
 """The PS's host is a machine of its own: its module goes and comes, its power
 fails, it comes back. The kernels of the two machines differ.
 
-usage: test_machines.py KERNEL_OF_WORKERS:KERNEL_OF_PS...
+usage: test_machines.py KERNEL_OF_WORKERS[:KERNEL_OF_PS]...
 """
 
 import errno
@@ -169,8 +169,14 @@ class Teller:
         return [test(chapter) for chapter in STORY]
 
 
+def pair(word):
+    """Two kernels, or one for both machines"""
+    first, _, second = word.partition(":")
+    return first, second or first
+
+
 def main():
-    tellers = [Teller(pair.split(":")) for pair in sys.argv[1:]]
+    tellers = [Teller(pair(word)) for word in sys.argv[1:]]
     del sys.argv[1:]
     try:
         return run([test for teller in tellers for test in teller.tests()])

@@ -460,6 +460,9 @@ rack_bad_checksums() {
 }
 
 rack_link() {
+	# IPv6 takes addresses away with the link, unless it is told
+	[ "$2" = up ] || rack_in "$1" sysctl -qw \
+		net.ipv6.conf.eth0.keep_addr_on_down=1
 	ip -n "atp-$1" link set eth0 "$2"
 }
 

@@ -177,6 +177,8 @@ group_cable() {
 				at2="10:replug $host $end"
 		done
 	done
+	both workers=4 family=6 chunks=16 lanes=4096 at="5:replug w1 host" \
+		at2="10:replug ps host"
 }
 
 # Down to one aggregator: nearly all fragments collide and go to the PS.  A
@@ -229,6 +231,8 @@ group_restart() {
 		at="3:switch_restart" at2="9:switch_restart"
 	try workers=4 chunks=16 switch=on values=wild dtype=mixed lanes=4096 \
 		at="3:switch_restart" at2="9:switch_off"
+	try workers=4 family=6 chunks=16 switch=on at="3:switch_restart" \
+		at2="9:switch_empty"
 }
 
 # Signs, ties, saturation, infinities, NaN; all lengths

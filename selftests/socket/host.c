@@ -301,6 +301,16 @@ void set_sndbuf(int fd, int bytes)
 		  0);
 }
 
+/* A word of SO_MEMINFO */
+uint32_t meminfo(int fd, int word)
+{
+	uint32_t mem[SK_MEMINFO_VARS] = {};
+	socklen_t len = sizeof(mem);
+
+	ASSERT_EQ(getsockopt(fd, SOL_SOCKET, SO_MEMINFO, mem, &len), 0);
+	return mem[word];
+}
+
 void push(int fd, const void *lanes, size_t bytes)
 {
 	ASSERT_EQ(send(fd, lanes, bytes, MSG_NOSIGNAL), bytes);

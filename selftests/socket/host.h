@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <linux/atp.h>
+#include <linux/sock_diag.h>
 #include "tap.h"
 
 #define JOB	7
@@ -62,6 +63,7 @@ void set_nonblock(int fd, bool on);
 void set_dtype(int fd, int dtype);
 void set_timeout(int fd, int option, unsigned int ms);
 void set_sndbuf(int fd, int bytes);
+uint32_t meminfo(int fd, int word);
 
 /**
  * struct call - a push or a pull in a thread of its own

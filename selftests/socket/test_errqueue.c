@@ -97,7 +97,9 @@ TEST(run_that_failed)
 	/* it takes no result, nor does a result take it */
 	EXPECT_EQ(error_of(fds[0]), ECONNRESET);
 	EXPECT_TRUE(events_of(fds[0], 0) & POLLERR);
+	EXPECT_GT(meminfo(fds[0], SK_MEMINFO_RMEM_ALLOC), 0);
 	EXPECT_EQ(read_error(fds[0], ROOM, &m, &got, &flags), 0);
+	EXPECT_EQ(meminfo(fds[0], SK_MEMINFO_RMEM_ALLOC), 0);
 	EXPECT_EQ(flags, MSG_ERRQUEUE);
 	EXPECT_EQ(got, sizeof(m));
 	EXPECT_EQ(m.ee.ee_errno, ECONNRESET);

@@ -278,6 +278,7 @@ TEST(names)
 	EXPECT_EQ(len, 16);
 	EXPECT_EQ(addr.satp_family, AF_ATP);
 	EXPECT_EQ(addr.satp_job, JOB);
+	EXPECT_EQ(addr.satp_rank, 2);
 	EXPECT_EQ(addr.satp_zero[0] | addr.satp_zero[1], 0);
 	/* a short buffer is told how much there was */
 	len = 4;
@@ -308,8 +309,11 @@ TEST(ipv6)
 	sum_works(fds, 2);
 }
 
-/* In a child: as this user and groups, without capabilities */
-static int as_user(uid_t uid, gid_t gid, gid_t extra, uint32_t rank)
+/* In a child, without capabilities: as user and groups of which the effective
+ * ones are these, and the real and saved ones those
+ */
+static int as_both(uid_t real_uid, gid_t real_gid, uid_t uid, gid_t gid,
+		   gid_t extra, uint32_t rank)
 {
 	int status, fd;
 	pid_t pid;
@@ -317,8 +321,9 @@ static int as_user(uid_t uid, gid_t gid, gid_t extra, uint32_t rank)
 	fflush(NULL);
 	pid = fork();
 	if (!pid) {
-		if (setgroups(1, &extra) || setresgid(gid, gid, gid) ||
-		    setresuid(uid, uid, uid))
+		if (setgroups(1, &extra) ||
+		    setresgid(real_gid, gid, real_gid) ||
+		    setresuid(real_uid, uid, real_uid))
 			_exit(255);
 		fd = socket(AF_ATP, SOCK_SEQPACKET, 0);
 		_exit(fd < 0 ? 254 : do_bind(fd, JOB, rank) ? errno : 0);
@@ -326,6 +331,24 @@ static int as_user(uid_t uid, gid_t gid, gid_t extra, uint32_t rank)
 	ASSERT_EQ(waitpid(pid, &status, 0), pid);
 	ASSERT_TRUE(WIFEXITED(status));
 	return WEXITSTATUS(status);
+}
+
+static int as_user(uid_t uid, gid_t gid, gid_t extra, uint32_t rank)
+{
+	return as_both(uid, gid, uid, gid, extra, rank);
+}
+
+/* What a program that has changed one of its identities is asked for */
+TEST(effective_identities)
+{
+	host_net();
+	job_add(1, "");
+	ASSERT_EQ(atp("job set %u uid %u", JOB, USER), 0);
+	EXPECT_EQ(as_both(USER + 1, 1, USER, 1, 1, 0), 0);
+	EXPECT_EQ(as_both(USER, 1, USER + 1, 1, 1, 0), EACCES);
+	ASSERT_EQ(atp("job set %u uid none gid %u", JOB, GROUP), 0);
+	EXPECT_EQ(as_both(USER, 1, USER, GROUP, 1, 0), 0);
+	EXPECT_EQ(as_both(USER, GROUP, USER, 1, 1, 0), EACCES);
 }
 
 TEST(permission)

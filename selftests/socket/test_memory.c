@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What a socket holds is charged to it, and given back. */
-#include <linux/sock_diag.h>
 #include "host.h"
 
 #define LANES	40000
 #define JOB_WORDS	"ps 10.1.0.254 worker 10.1.0.1 timeout 100s"
-
-/* A word of SO_MEMINFO */
-static uint32_t meminfo(int fd, int word)
-{
-	uint32_t mem[SK_MEMINFO_VARS] = {};
-	socklen_t len = sizeof(mem);
-
-	ASSERT_EQ(getsockopt(fd, SOL_SOCKET, SO_MEMINFO, mem, &len), 0);
-	return mem[word];
-}
 
 /* Pages that all sockets of the family hold; each CPU may have 256 more or less
  * in a reserve of its own.

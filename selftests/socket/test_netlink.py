@@ -403,6 +403,7 @@ def events():
     seq = Info(socks[0]).una
     expect(got[0], type=EV_ENDED, reason=1, ranks=2, seq=seq)
     expect(got[1], type=EV_FAILED, reason=1, ranks=2, rank=0, seq=seq)
+    same(nl.counters(JOB)["aborts"], 1)
     nl.delete(JOB)
     expect(ev.event(), type=JOB_DELETED, job=JOB)
     same(ev.event(0), None)

@@ -25,6 +25,14 @@ static uint32_t seen(int ep, int timeout_ms)
 	return n ? ev.events : 0;
 }
 
+/* Two ranks that push integers */
+static void join_two(int *fds)
+{
+	join_pair(fds, "");
+	set_dtype(fds[0], ATP_INT32);
+	set_dtype(fds[1], ATP_INT32);
+}
+
 static void one_chunk(int *fds, int k)
 {
 	int32_t lane = k;
@@ -34,14 +42,20 @@ static void one_chunk(int *fds, int k)
 		push(fds[i], &lane, 4);
 }
 
+/* Its sum */
+static void pull_one(int fd, int k)
+{
+	int32_t lane;
+
+	pull(fd, &lane, 4);
+	EXPECT_EQ(lane, 2 * k);
+}
+
 TEST(level)
 {
 	int fds[2], ep, i;
-	int32_t lane;
 
-	host_net();
-	job_add(2, "");
-	join_all(fds, 2);
+	join_two(fds);
 	ep = watch(fds[0], EPOLLIN | EPOLLRDHUP);
 	EXPECT_EQ(seen(ep, 0), 0);
 	for (i = 0; i < 3; i++)
@@ -49,7 +63,7 @@ TEST(level)
 	for (i = 0; i < 3; i++) {
 		EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLIN);
 		EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLIN);
-		pull(fds[0], &lane, 4);
+		pull_one(fds[0], i);
 	}
 	EXPECT_EQ(seen(ep, 0), 0);
 }
@@ -57,11 +71,9 @@ TEST(level)
 TEST(edge_of_results)
 {
 	int fds[2], ep, i;
-	int32_t lane;
+	int32_t lane = -1;
 
-	host_net();
-	job_add(2, "");
-	join_all(fds, 2);
+	join_two(fds);
 	ep = watch(fds[0], EPOLLIN | EPOLLET);
 	EXPECT_EQ(seen(ep, 0), 0);
 	for (i = 0; i < 50; i++) {
@@ -69,9 +81,10 @@ TEST(edge_of_results)
 		EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLIN);
 		/* read until it is empty, as one has to */
 		do {
-			pull(fds[1], &lane, 4);
+			pull_one(fds[1], i);
 		} while (recv(fds[0], &lane, 4, MSG_DONTWAIT) == 4 &&
 			 events_of(fds[1], 0) & POLLIN);
+		EXPECT_EQ(lane, 2 * i);
 		EXPECT_ERRNO(recv(fds[0], &lane, 4, MSG_DONTWAIT), EAGAIN);
 	}
 }
@@ -82,9 +95,7 @@ TEST(edge_misses_nothing)
 	int fds[2], ep, pushed = 0, pulled = 0;
 	int32_t lane;
 
-	host_net();
-	job_add(2, "");
-	join_all(fds, 2);
+	join_two(fds);
 	set_nonblock(fds[0], true);
 	ep = watch(fds[0], EPOLLIN | EPOLLET);
 	while (pulled < 500) {
@@ -92,8 +103,8 @@ TEST(edge_misses_nothing)
 			one_chunk(fds, pushed++);
 		ASSERT_TRUE(seen(ep, LIMIT_MS) & EPOLLIN);
 		while (recv(fds[0], &lane, 4, 0) == 4) {
-			pulled++;
-			pull(fds[1], &lane, 4);
+			EXPECT_EQ(lane, 2 * pulled);
+			pull_one(fds[1], pulled++);
 		}
 		EXPECT_EQ(errno, EAGAIN);
 	}
@@ -103,11 +114,8 @@ TEST(edge_misses_nothing)
 TEST(edge_of_every_result)
 {
 	int fds[2], ep, i;
-	int32_t lane;
 
-	host_net();
-	job_add(2, "");
-	join_all(fds, 2);
+	join_two(fds);
 	ep = watch(fds[0], EPOLLIN | EPOLLET);
 	for (i = 0; i < 5; i++) {
 		one_chunk(fds, i);
@@ -115,7 +123,7 @@ TEST(edge_of_every_result)
 		EXPECT_EQ(seen(ep, 0), 0);
 	}
 	for (i = 0; i < 5; i++)
-		pull(fds[0], &lane, 4);
+		pull_one(fds[0], i);
 }
 
 /* No edge of room before what was refused would fit. */
@@ -342,7 +350,6 @@ TEST(hundred_sockets)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 	int ep = epoll_create1(0), fds[50][2], seen_of[50] = {};
-	int32_t lane = 0;
 	int i, left = 50;
 
 	host_net();
@@ -354,16 +361,16 @@ TEST(hundred_sockets)
 		EXPECT_ERRNO(do_connect(fds[i][0], 100 + i, 0), EINPROGRESS);
 		ASSERT_EQ(do_connect(fds[i][1], 100 + i, 1), 0);
 		wait_events(fds[i][0], POLLOUT);
+		set_dtype(fds[i][0], ATP_INT32);
+		set_dtype(fds[i][1], ATP_INT32);
 		ev.data.u32 = i;
 		ASSERT_EQ(epoll_ctl(ep, EPOLL_CTL_ADD, fds[i][0], &ev), 0);
 	}
-	for (i = 0; i < 50; i++) {
-		push(fds[i][0], &lane, 4);
-		push(fds[i][1], &lane, 4);
-	}
+	for (i = 0; i < 50; i++)
+		one_chunk(fds[i], i);
 	while (left) {
 		ASSERT_EQ(epoll_wait(ep, &ev, 1, LIMIT_MS), 1);
-		pull(fds[ev.data.u32][0], &lane, 4);
+		pull_one(fds[ev.data.u32][0], ev.data.u32);
 		EXPECT_EQ(seen_of[ev.data.u32]++, 0);
 		left--;
 	}

@@ -125,6 +125,8 @@ TEST(exact)
 	static const uint32_t lengths[] = {
 		1, 2, LANES - 1, LANES, LANES + 1, 20 * LANES, 99999,
 	};
+	struct sockaddr_atp addr;
+	socklen_t len = sizeof(addr);
 	struct atp_info info;
 	struct rack r;
 	uint32_t i;
@@ -140,6 +142,12 @@ TEST(exact)
 	EXPECT_EQ(info.una, info.nxt);
 	EXPECT_EQ(info.una, info.end);
 	EXPECT_EQ(info.una, info_of(r.fds[0]).una);
+	EXPECT_EQ(getsockname(r.server, (struct sockaddr *)&addr, &len), 0);
+	EXPECT_EQ(len, sizeof(addr));
+	EXPECT_EQ(addr.satp_job, JOB);
+	EXPECT_EQ(addr.satp_rank, ATP_SERVER);
+	EXPECT_EQ(getpeername(r.server, (struct sockaddr *)&addr, &len), 0);
+	EXPECT_EQ(addr.satp_rank, ATP_SERVER);
 }
 
 /* What comes back is no multiple of anything: any bits arrive. */
@@ -514,12 +522,15 @@ TEST(was_a_worker)
 TEST(as_many_as_pulled)
 {
 	static uint32_t lanes[10 * LANES];
+	socklen_t size = sizeof(int);
 	struct rack r;
 	ssize_t len;
+	int room;
 	uint32_t at;
 
 	setup(&r, "window 64");
 	set_sndbuf(r.server, 4 * LANES * 4);
+	ASSERT_EQ(getsockopt(r.server, SOL_SOCKET, SO_SNDBUF, &room, &size), 0);
 	push_both(&r, lanes, 10 * LANES);
 	/* what workers send before they hear anything */
 	for (at = 0; info_of(r.server).end != 10; at++) {
@@ -529,6 +540,7 @@ TEST(as_many_as_pulled)
 	for (at = 0; at < 10 * LANES; at += len / 4) {
 		len = recv(r.server, lanes, sizeof(lanes), 0);
 		ASSERT_GT(len, 0);
+		ASSERT_LE(len, room / 2);
 		/* what is looked at counts, too */
 		recv(r.server, lanes, sizeof(lanes), MSG_PEEK | MSG_DONTWAIT);
 		push(r.server, lanes, len);

@@ -189,11 +189,12 @@ TEST(signal_while_push_copies)
 /* A storm of signals: each chunk goes once and its result comes once. */
 static void *storm_push(void *arg)
 {
-	int fd = *(int *)arg, i;
-	int32_t lane[2000] = {};
+	int fd = *(int *)arg, i, k;
+	int32_t lane[2000];
 
 	for (i = 0; i < 200; i++) {
-		lane[0] = i;
+		for (k = 0; k < 2000; k++)
+			lane[k] = i - k;
 		while (send(fd, lane, sizeof(lane), 0) < 0)
 			ASSERT_EQ(errno, EINTR);
 	}
@@ -202,13 +203,14 @@ static void *storm_push(void *arg)
 
 static void *storm_pull(void *arg)
 {
-	int fd = *(int *)arg, i;
+	int fd = *(int *)arg, i, k;
 	int32_t lane[2000];
 
 	for (i = 0; i < 200; i++) {
 		while (recv(fd, lane, sizeof(lane), 0) < 0)
 			ASSERT_EQ(errno, EINTR);
-		ASSERT_EQ(lane[0], 2 * i);
+		for (k = 0; k < 2000; k++)
+			ASSERT_EQ(lane[k], 2 * (i - k));
 	}
 	return NULL;
 }

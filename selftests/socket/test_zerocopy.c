@@ -301,6 +301,27 @@ TEST(back_pressure)
 	wait_unpinned();
 }
 
+/* The list of pages is charged, too. */
+TEST(what_a_push_costs)
+{
+	static char mem[1 << 20];
+	uint32_t held;
+	int fds[2];
+
+	join_pair(fds, "");
+	EXPECT_EQ(meminfo(fds[0], SK_MEMINFO_WMEM_QUEUED), 0);
+	push_there(fds[0], mem, sizeof(mem));
+	held = meminfo(fds[0], SK_MEMINFO_WMEM_QUEUED);
+	EXPECT_GE(held, sizeof(mem) + sizeof(mem) / PAGE * sizeof(void *));
+	push(fds[1], mem, sizeof(mem));
+	EXPECT_LT(meminfo(fds[1], SK_MEMINFO_WMEM_QUEUED), held);
+	pull_there(fds[0], sizeof(mem));
+	EXPECT_EQ(meminfo(fds[0], SK_MEMINFO_WMEM_QUEUED), 0);
+	close(fds[0]);
+	close(fds[1]);
+	wait_unpinned();
+}
+
 /* The pages are those of the time of the push. */
 TEST(unmapped_in_flight)
 {

@@ -100,12 +100,34 @@ def as_in_the_readme(model):
     return names["model"]
 
 
+def pushes():
+    """Buckets that were given to a job from now on, by their numbers."""
+    seen = []
+    reduce = atp.torch.Hook.reduce
+
+    def note(hook, state, bucket):
+        seen.append(bucket.index())
+        return reduce(hook, state, bucket)
+
+    atp.torch.Hook.reduce = note
+    return seen
+
+
 def lost(rank):
-    """The victim dies in the third step; what do others get?"""
-    model = as_in_the_readme(nn.Linear(100, 100))
-    for step in range(5):
-        if step == 2 and rank == VICTIM:
+    """The victim dies in the third backward pass, when its last bucket is
+    still to come; what do others get?"""
+    pushed, step = pushes(), 0
+
+    def die(_gradient):
+        if step == 2 and pushed:
             os.kill(os.getpid(), signal.SIGKILL)
+
+    layers = nn.Sequential(nn.Linear(100, 600), nn.Linear(600, 600))
+    if rank == VICTIM:
+        layers[0].weight.register_hook(die)
+    model = as_in_the_readme(layers)
+    for step in range(5):
+        pushed.clear()
         try:
             model(torch.randn(4, 100)).square().mean().backward()
         except RuntimeError as error:
