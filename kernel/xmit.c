@@ -213,12 +213,13 @@ static struct dst_entry *atp_route6(struct net *net,
 
 /* MTU of device and route.  What IP has heard of the path since is no better
  * than whoever said so (icmp.c), so an exception to the route does not count.
+ * That there is one is said by a bit field, which cannot be read once.
  */
 static u32 atp_mtu4(const struct rtable *rt)
 {
 	const struct dst_entry *de = &rt->dst;
 
-	/* a bit field, which READ_ONCE() cannot read */
+	/* it counts for the next packet */
 	if (!data_race(rt->rt_pmtu))
 		return dst_mtu(de);
 	return dst_metric_raw(de, RTAX_MTU) ?: READ_ONCE(de->dev->mtu);

@@ -117,8 +117,8 @@ static void change(struct f_pkt *p, enum action action)
 		memset(p->dst_mac, 0, sizeof(p->dst_mac));
 	if (action == NO_TTL || action == NO_HOP)
 		p->ttl = 1;
-	/* to be looked at before its addresses are, so that these do not matter;
-	 * all of IPv4's headers would be shorter than what is put back
+	/* all of IPv4's headers would be shorter than what is put back; its
+	 * addresses are not looked at
 	 */
 	p->v6 = action == TRUNCATED;
 	p->elements = elements;
