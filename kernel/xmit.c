@@ -220,7 +220,7 @@ static u32 atp_mtu4(const struct rtable *rt)
 	const struct dst_entry *de = &rt->dst;
 
 	/* it counts for the next packet */
-	if (!data_race(rt->rt_pmtu))
+	if (data_race(!rt->rt_pmtu))
 		return dst_mtu(de);
 	return dst_metric_raw(de, RTAX_MTU) ?: READ_ONCE(de->dev->mtu);
 }

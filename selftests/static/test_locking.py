@@ -98,7 +98,7 @@ class Types:
     def owner(self, path, known):
         """The struct that has the last field of @path, and that field; or the
         call that @path is"""
-        m = PATH.match(path.strip(" &*"))
+        m = PATH.match(path.strip(" &*!"))
         if not m:
             return None, path
         base, args, rest = m.groups()
