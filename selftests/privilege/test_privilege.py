@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a user may do, see and take (atp(7), Permissions).
 
-Joining is in ../socket/test_join.c, requests that only CAP_NET_ADMIN may send
+Joining is in ../socket/test_permission.c, requests that only CAP_NET_ADMIN may send
 in ../socket/test_netlink.py.
 """
 import array
