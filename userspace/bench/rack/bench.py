@@ -36,7 +36,6 @@ class Bench:
         self.links = links.Links(max(workers))
         self.isolation = Isolation(self.links.hosts, self.systems)
         self.part = None
-        self.number = 0     # of the round
         self.seed = 0
         self.samples = {}
         self.fixed = {}
@@ -72,17 +71,9 @@ class Bench:
                            for host, ways in moved.items()},
         }
 
-    def takes_long(self, bed, system, size):
-        """On limited links W times as long as with a switch: every third round
-        does, as most of the time would go there."""
-        return (bed == "rack" and system.central and size >= LONG and
-                self.number % 3)
-
     def turn(self, bed, systems, sizes):
         for system in systems:
             for size in sizes:
-                if self.takes_long(bed, system, size):
-                    continue
                 sample = self.measure(system, size)
                 key = bed, system.workers, size, system.name
                 self.samples.setdefault(key, []).append(sample)
@@ -149,7 +140,7 @@ class Bench:
               "less", flush=True)
 
     def rounds_of(self, bed):
-        for self.number in range(self.rounds):
+        for _ in range(self.rounds):
             self.round(bed, self.sizes)
 
     def limited(self):

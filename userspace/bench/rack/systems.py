@@ -30,8 +30,6 @@ def address(rank):
 class System:
     """One way to add tensors, with its processes on some workers."""
     switch = False
-    # all that the workers send goes over the PS's link
-    central = False
 
     def __init__(self, workers, programs, work):
         self.workers, self.programs = workers, programs
@@ -117,7 +115,6 @@ class System:
 class AtpPs(System):
     name = "ATP, PS alone"
     first_job = 100
-    central = True
 
     def job(self):
         return self.first_job + self.workers
@@ -136,7 +133,6 @@ class AtpSwitch(AtpPs):
     name = "ATP, switch"
     first_job = 200
     switch = True
-    central = False
 
 
 class GlooRing(System):
@@ -166,7 +162,6 @@ class OpenMpi(System):
 
 class TcpPs(System):
     name = "TCP, PS"
-    central = True
 
     def launch(self):
         self.ps_pids.append(self.spawn("ps", self.program("tcp_ps"),
