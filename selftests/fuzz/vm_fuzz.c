@@ -5,7 +5,10 @@
  * a virtual machine: what counts is what the kernel's log says, and that
  * everything can be removed afterwards (vm_test.py looks).
  *
- * usage: vm_fuzz SECONDS SEED
+ * usage: vm_fuzz SECONDS SEED NETNS
+ *
+ * NETNS, a file, is the namespace of the host that packets come from
+ * (vm_packet.c).
  *
  * It ends when the time is over and everything has been reached, at the latest
  * after ten times as long: a debug kernel in an emulated machine is slow.  Each
@@ -60,7 +63,7 @@ static void nothing(int sig)
 }
 
 /* A process: its threads share descriptors, on purpose without any lock. */
-static void child(uint64_t seed)
+static void child(uint64_t seed, const char *netns)
 {
 	/* calls that wait are interrupted */
 	const struct itimerval soon = {
@@ -75,7 +78,8 @@ static void child(uint64_t seed)
 	signal(SIGPIPE, SIG_IGN);
 	sigaction(SIGALRM, &interrupt, NULL);
 	setitimer(ITIMER_REAL, &soon, NULL);
-	process_init(&process);
+	sockets_init(&process);
+	packets_init(&process, netns);
 	for (i = 0; i < THREADS; i++) {
 		threads[i].process = &process;
 		threads[i].rng = seed + i;
@@ -121,7 +125,7 @@ static bool reached_all(void)
 {
 	return shared->added && shared->joined && shared->served &&
 	       shared->pushed && shared->answered && shared->pulled &&
-	       shared->packets;
+	       shared->packets && shared->bursts && shared->errors;
 }
 
 int main(int argc, char **argv)
@@ -131,7 +135,7 @@ int main(int argc, char **argv)
 	int i, bad = 0;
 	uint64_t seed;
 
-	if (argc != 3)
+	if (argc != 4)
 		return 2;
 	seed = strtoull(argv[2], NULL, 0);
 	printf("# seed %llu\n", (unsigned long long)seed);
@@ -143,7 +147,7 @@ int main(int argc, char **argv)
 	for (i = 0; i < PROCESSES; i++) {
 		pid[i] = fork();
 		if (!pid[i])
-			child(seed * 0x10000 + 0x100 * i);
+			child(seed * 0x10000 + 0x100 * i, argv[3]);
 	}
 	while (!bad && (now() < begin + seconds ||
 			(!reached_all() && now() < begin + 10 * seconds))) {
@@ -156,9 +160,9 @@ int main(int argc, char **argv)
 		if (pid[i])
 			kill(pid[i], SIGKILL);
 	bad |= collect(pid, true);
-	printf("# %u operations: %u jobs added, %u sockets joined, %u servers, %u chunks pushed, %u answered, %u pulled, %u packets\n",
+	printf("# %u operations: %u jobs added, %u sockets joined, %u servers, %u chunks pushed, %u answered, %u pulled, %u packets, %u bursts, %u ICMP errors\n",
 	       shared->ops, shared->added, shared->joined, shared->served,
 	       shared->pushed, shared->answered, shared->pulled,
-	       shared->packets);
+	       shared->packets, shared->bursts, shared->errors);
 	return bad || !reached_all();
 }

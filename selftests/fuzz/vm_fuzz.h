@@ -7,13 +7,17 @@
 #include <stdint.h>
 
 #define FDS	12
-#define JOBS	4	/* jobs 1 to 4 */
+#define JOBS	4	/* jobs 1 to 4, half of them over IPv6 */
 #define RANKS	2
+
+/* What their addresses here end in: 10.9.0.1 and fd09::1 are the PS's */
+enum who { PS = 1, WORKER = 2 };
 
 /**
  * struct shared - what all processes see
  * @stop: end
- * @epoch: of some run that there was, for packets
+ * @run: of each job, of the last run that somebody looked at, for packets:
+ *	its epoch, and the fragment that was due
  * @ops: calls
  * @added: jobs added
  * @joined: sockets that have joined
@@ -22,12 +26,16 @@
  * @answered: results pushed by a server
  * @pulled: chunks pulled
  * @packets: packets sent to the port
+ * @bursts: of these, several at a time
+ * @errors: ICMP errors sent
  */
 struct shared {
 	volatile int stop;
-	volatile uint32_t epoch;
+	struct {
+		volatile uint32_t epoch, due;
+	} run[JOBS + 1];
 	unsigned int ops, added, joined, served, pushed, answered, pulled,
-		     packets;
+		     packets, bursts, errors;
 };
 
 /**
@@ -35,11 +43,16 @@ struct shared {
  * @fd: sockets, -1 for none; any thread may close or replace any
  * @pass: a pair of sockets that descriptors are passed through
  * @epoll: some of the sockets are in it
+ * @far: UDP sockets of who is there, and says to be the PS or a worker; by
+ *	IP version and enum who
+ * @icmp: raw sockets there, by IP version
  */
 struct process {
 	volatile int fd[FDS];
 	int	pass[2];
 	int	epoll;
+	int	far[2][WORKER + 1];
+	int	icmp[2];
 };
 
 struct thread {
@@ -69,12 +82,18 @@ static inline bool chance(struct thread *t, uint32_t n)
 	return !below(t, n);
 }
 
+static inline bool is_v6(uint32_t job)
+{
+	return job > JOBS / 2;
+}
+
 static inline void count(unsigned int *counter)
 {
 	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
 
-void process_init(struct process *p);
+void sockets_init(struct process *p);
+void packets_init(struct process *p, const char *netns);
 void do_socket(struct thread *t);
 void do_netlink(struct thread *t);
 void do_packet(struct thread *t);

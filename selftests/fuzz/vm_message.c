@@ -1,30 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Random netlink messages, and random packets for the family's port. */
-#include <arpa/inet.h>
+/* Random netlink messages. */
 #include <libmnl/libmnl.h>
 #include <linux/atp_netlink.h>
-#include <linux/atp_packet.h>
 #include <linux/genetlink.h>
 #include <netinet/in.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 #include "vm_fuzz.h"
 
-static void put_address(struct nlmsghdr *nlh, int type)
+/* An IPv4 address is mapped into IPv6 */
+static void put_address(struct nlmsghdr *nlh, int type, uint32_t job, int who)
 {
-	struct in6_addr a = { .s6_addr = { [10] = 0xff, [11] = 0xff, [12] = 127,
-					   [15] = 1 } };
+	const struct in6_addr four = {
+		.s6_addr = { [10] = 0xff, 0xff, 10, 9, 0, who },
+	};
+	const struct in6_addr six = { .s6_addr = { 0xfd, 9, [15] = who } };
 
-	mnl_attr_put(nlh, type, sizeof(a), &a);
+	mnl_attr_put(nlh, type, sizeof(four), is_v6(job) ? &six : &four);
 }
 
-static void put_worker(struct nlmsghdr *nlh)
+static void put_worker(struct nlmsghdr *nlh, uint32_t job)
 {
 	struct nlattr *nest = mnl_attr_nest_start(nlh, ATP_A_JOB_WORKER);
 
-	put_address(nlh, ATP_A_WORKER_ADDR);
+	put_address(nlh, ATP_A_WORKER_ADDR, job, WORKER);
 	mnl_attr_nest_end(nlh, nest);
 }
 
@@ -35,10 +33,10 @@ static void put_job(struct thread *t, struct nlmsghdr *nlh, uint32_t id)
 {
 	uint32_t i;
 
-	put_address(nlh, ATP_A_JOB_PS);
+	put_address(nlh, ATP_A_JOB_PS, id, PS);
 	/* half of the jobs have one worker, for whom a run begins at once */
 	for (i = 0; i < 1 + (id & 1); i++)
-		put_worker(nlh);
+		put_worker(nlh, id);
 	if (chance(t, 2))
 		mnl_attr_put_u32(nlh, ATP_A_JOB_FRAGMENT,
 				 8 * (1 + below(t, 425)));
@@ -162,66 +160,4 @@ void do_netlink(struct thread *t)
 		count(&shared->added);
 	/* a dump may be left in the middle */
 	mnl_socket_close(nl);
-}
-
-static uint32_t sum16(const uint8_t *p, uint32_t len, uint32_t sum)
-{
-	uint32_t i;
-
-	for (i = 0; i < len; i++)
-		sum += i & 1 ? p[i] : p[i] << 8;
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return sum;
-}
-
-/* A packet that could be a job's, but for some bytes, with a right checksum:
- * from the port that only a kernel has, so through a raw socket.
- */
-void do_packet(struct thread *t)
-{
-	const uint32_t lo = 0x7f000001;
-	struct sockaddr_in to = { .sin_family = AF_INET };
-	struct atp_hdr h = {
-		.version = ATP_VERSION,
-		.type = 1 + below(t, 8),
-		.jobID = htonl(1 + below(t, JOBS)),
-		.epoch = htonl(shared->epoch),
-		.sequenceNumber = htonl(below(t, 8)),
-		.bitmap0 = htonl(1 + below(t, 3)),
-		.fanInDegree0 = 1 + below(t, RANKS),
-		.cwndCap = htons(ATP_NO_CAP),
-	};
-	uint8_t p[8 + sizeof(h) + 64] = { 0 };
-	uint32_t len = 8 + ATP_HDR_LEN + ATP_CTL_LEN, n, sum;
-	int fd;
-
-	if (h.type == ATP_TYPE_DATA) {
-		n = 1 + below(t, 16);
-		h.flags = htons(rand64(t) & rand64(t) & ATP_F_ALL);
-		h.dataType = 1 + below(t, 2);
-		h.elements = htons(n);
-		len = 8 + ATP_HDR_LEN + ATP_PAYLOAD_LEN(n);
-	}
-	memcpy(p + 8, &h, sizeof(h));
-	if (chance(t, 2))
-		for (n = below(t, 4); n; n--)
-			p[8 + below(t, len - 8)] = rand64(t);
-	p[0] = ATP_PORT >> 8;
-	p[1] = ATP_PORT & 0xff;
-	memcpy(p + 2, p, 2);
-	p[5] = (uint8_t)len;
-	sum = 2 * (lo >> 16) + 2 * (lo & 0xffff) + IPPROTO_UDP + len;
-	sum = ~sum16(p, len, sum) & 0xffff;
-	sum = sum ? sum : 0xffff;
-	p[6] = (uint8_t)(sum >> 8);
-	p[7] = (uint8_t)sum;
-	to.sin_addr.s_addr = htonl(lo);
-	fd = socket(AF_INET, SOCK_RAW, IPPROTO_UDP);
-	if (fd < 0)
-		return;
-	if (sendto(fd, p, len, MSG_DONTWAIT, (struct sockaddr *)&to,
-		   sizeof(to)) > 0)
-		count(&shared->packets);
-	close(fd);
 }

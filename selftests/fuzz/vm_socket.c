@@ -47,7 +47,7 @@ static void put_fd(struct thread *t, int fd)
 		close(old);
 }
 
-void process_init(struct process *p)
+void sockets_init(struct process *p)
 {
 	int i;
 
@@ -166,7 +166,10 @@ static void join(struct thread *t)
 	if (info.state == ATP_JOINED) {
 		count(info.rank == ATP_SERVER ? &shared->served :
 						&shared->joined);
-		shared->epoch = info.epoch;
+		if (info.job <= JOBS) {
+			shared->run[info.job].epoch = info.epoch;
+			shared->run[info.job].due = info.una;
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import json
 import os
 import random
 import re
+import subprocess
 
 from atptest import JOINED, Info, Netlink, same, sock, start_join, \
     wait_for
@@ -266,6 +267,16 @@ class Live:
             then = None
             while then != (then := self.drops()):
                 pass
+
+    @staticmethod
+    def left_over(host):
+        """Frames that came in and no protocol took, as its device counts"""
+        shown = subprocess.run(["ip", "-n", f"atp-{host}", "-json", "-s", "-s",
+                                "link", "show", "eth0"], check=True, text=True,
+                               capture_output=True).stdout
+        rx = json.loads(shown)[0]["stats64"]["rx"]
+        return sum(rx.get(name, 0)
+                   for name in ("dropped", "nohandler", "otherhost"))
 
     def snmp(self, host, *names):
         """Counters of the stack, by file and name"""

@@ -303,20 +303,24 @@ def what_the_stack_drops(job):
             same(live.snmp(where, name)[0] - before, len(frames), name)
 
 
+def nobody_takes(job, frames, src, to, where="host", host=None):
+    """The host's device counts them, before what is ours and comes last."""
+    marker = frame(family(job), src, to, header(DATA, job, version=9))
+    before = live.left_over(to)
+    live.inject(where, host or to, frames + [marker], {(to, "version"): 1})
+    same(live.left_over(to) - before, len(frames), "counted by the device")
+
+
 @for_each_job
 def tags_of_vlans_that_are_not_there(job):
     """Neither hosts nor switch take what is in another VLAN."""
-    for where, src, packet in (
-            ("ps", "w0", data(job, LANES, **good(job))),
-            ("w0", "ps", data(job, LANES, **answer(job)))):
-        marker = frame(family(job), src, where, header(DATA, job, version=9))
-        frames = tagged(family(job), src, where, packet)
-        live.inject("host", where, frames + [marker], {(where, "version"): 1})
+    for src, to, packet in (("w0", "ps", data(job, LANES, **good(job))),
+                            ("ps", "w0", data(job, LANES, **answer(job)))):
+        frames = tagged(family(job), src, to, packet)
+        nobody_takes(job, frames, src, to)
     # and from the worker's port, through the bridge
-    packet = data(job, LANES, **good(job))
-    marker = frame(family(job), "w0", "ps", header(DATA, job, version=9))
-    live.inject("switch", "w0", tagged(family(job), "w0", "ps", packet) +
-                [marker], {("ps", "version"): 1})
+    frames = tagged(family(job), "w0", "ps", data(job, LANES, **good(job)))
+    nobody_takes(job, frames, "w0", "ps", "switch", "w0")
 
 
 @for_each_job

@@ -181,6 +181,18 @@ for one in BY_SITE:
     add_test(lambda s=one: live_with(s), str(one).replace(" ", "_"))
 
 
+@test
+def waking_a_reader():
+    """Sockets do that through a pointer, so sites.py sees no call.  The signal comes
+    without what it is about."""
+    life = Life()
+    with Below(*text_of("sock_def_readable")) as fault:
+        life.live()
+    same(fault.hit(), True, "reached")
+    life.go_on()
+    same("silent_signal" in life.effects, True, life.effects)
+
+
 # Allocation by allocation ---------------------------------------------------
 
 class Around:

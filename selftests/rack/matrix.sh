@@ -9,11 +9,7 @@
 # A group is gone through twice, first without the switch and then with it: to
 # load its program is what takes longest here.
 #
-# The kernels that find bugs share the cases, or they would take hours: of each
-# group one runs every second case, the other those between.  What one runs
-# without the switch, the other runs with it.  Other kernels run all.
-#
-# usage: matrix.sh GROUP [all]		the functions group_* below
+# usage: matrix.sh GROUP		the functions group_* below
 
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -30,12 +26,6 @@ rack() {
 	exit 1
 }
 
-# Is the case one of this machine's?
-turn() {
-	n=$((n + 1))
-	[ -n "$all" ] || (((n + first) % 2))
-}
-
 run() {
 	local output status
 
@@ -50,11 +40,11 @@ try() {
 	local on=off
 
 	[[ " $* " != *" switch=on "* ]] || on=on
-	turn && [ "$switch" = "$on" ] && run "$@"
+	[ "$switch" = "$on" ] && run "$@"
 }
 
 both() {
-	turn && run switch="$switch" "$@"
+	run switch="$switch" "$@"
 }
 
 # What an MTU of 1,500 carries, over IPv4 and IPv6
@@ -304,17 +294,8 @@ fi >&2
 modprobe atp || exit 1
 trap rack_down EXIT
 echo "TAP version 13"
-all=${2-}
-first=0
-case $(uname -r) in
-*-kasan) first=1 ;;
-*-kcsan) ;;
-*) all=all ;;
-esac
 for switch in off on; do
-	n=0
 	"group_$1"
-	first=$((1 - first))
 done
 # shellcheck disable=SC2154 # of tap.sh
 echo "1..$tap_n"

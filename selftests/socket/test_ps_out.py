@@ -1,0 +1,149 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""What waits at the PS to be sent is limited to 16 MiB; what finds no room there is
+counted, and sent to those who ask again.
+
+Far more than a network does is needed for that: all ranks but one have sent a
+window, and the last one's comes at once, so that each packet makes one of 3,436 bytes
+for each of 32 hosts before anything is sent.
+"""
+import contextlib
+import os
+import socket
+import struct
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../lib"))
+from atptest import (  # noqa: E402
+    ACK, DATA, INT32, LAST, PONG, RESEND, T_JOIN, WELCOME, header, main, run,
+    same, test, wait_for,
+)
+from burst import JOB, NONCE, PS, Cable, Hand, Packet, inside  # noqa: E402
+
+RANKS, WINDOW, LANES = 32, 256, 850
+FIRST = 100         # address of rank 0
+BURST = 18          # packets
+ATTEMPTS = 20
+SO_RCVBUFFORCE = 33
+
+
+class Ranks(Cable):
+    """All are played by this script, each at an address of its own."""
+    def __init__(self):
+        super().__init__(4, LANES, self.widen)
+        self.add(JOB, PS, *range(FIRST, FIRST + RANKS))
+        with inside(self.far):
+            for rank in range(RANKS):
+                run("ip", "address", "add", f"10.9.0.{FIRST + rank}/24", "dev",
+                    "far")
+        self.hands = [Hand(self, FIRST + rank) for rank in range(RANKS)]
+        # of all others it is enough that their packets were sent
+        for hand in self.hands[1:]:
+            hand.s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        self.hands[0].s.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 16 << 20)
+        self.run = self.join()
+        self.payloads, self.got = {}, set()
+
+    def widen(self):
+        run("ip", "link", "set", "near", "mtu", "4000")
+        with inside(self.far):
+            run("ip", "link", "set", "far", "mtu", "4000")
+
+    def join(self):
+        for rank, hand in enumerate(self.hands):
+            mine = {"bitmap": 1 << rank, "nonce": NONCE + rank, "fanin": RANKS,
+                    "workers": RANKS}
+            hand.send(self.control(T_JOIN, JOB, **mine), PS)
+            p = hand.receive(PONG)
+            hand.send(self.control(T_JOIN, JOB, epoch=p.epoch, seq=p.seq,
+                                   **mine), PS)
+        return self.hands[0].receive(WELCOME).epoch
+
+    def packet(self, rank, seq, flags=0):
+        payload = self.payloads.setdefault(
+            seq, struct.pack(f"<{LANES}i", *(seq + k for k in range(LANES))))
+        return header(DATA, JOB, epoch=self.run, seq=seq, bitmap=1 << rank,
+                      fanin=RANKS, dtype=INT32, elements=LANES,
+                      flags=LAST | flags) + payload
+
+    def push(self, rank, first):
+        for at in range(first, first + WINDOW, BURST):
+            last = min(at + BURST, first + WINDOW)
+            self.hands[rank].burst([self.packet(rank, seq)
+                                    for seq in range(at, last)], PS)
+
+    def pushed(self, ranks, first):
+        """All of them a window; it has come when this returns."""
+        before = self.nl.counters()["in_packets"]
+        for rank in ranks:
+            self.push(rank, first)
+        wait_for(lambda: self.nl.counters()["in_packets"] - before ==
+                 WINDOW * len(ranks), "received")
+
+    @contextlib.contextmanager
+    def at_once(self):
+        """What is sent there waits longer than it takes to send it."""
+        with inside(self.far):
+            run("tc", "qdisc", "add", "dev", "far", "root", "netem", "delay",
+                "200ms")
+            yield
+            run("tc", "qdisc", "del", "dev", "far", "root")
+
+    def pull(self):
+        """What rank 0 has been sent is right."""
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                packet = self.hands[0].s.recv(65536, socket.MSG_DONTWAIT)
+                p = Packet(*struct.unpack("!BBHIIIIIBBBBIHH", packet[:36]),
+                           packet[36:])
+                if p.kind != DATA:
+                    continue
+                same((p.epoch, p.flags & (ACK | LAST), p.elements),
+                     (self.run, ACK | LAST, LANES))
+                same(struct.unpack(f"<{LANES}i", p.payload),
+                     tuple(RANKS * (p.seq + k) for k in range(LANES)), "sum")
+                self.got.add(p.seq)
+        return self.got
+
+
+def window(ranks, first):
+    """Return: how many packets found no room."""
+    ranks.pushed(range(RANKS - 1), first)
+    same(ranks.pull() & set(range(first, first + WINDOW)), set(), "before")
+    before = ranks.nl.counters()
+    with ranks.at_once():
+        ranks.pushed([RANKS - 1], first)
+    def sent():
+        now = ranks.nl.counters()
+        return {k: now[k] - before[k] for k in ("out_packets", "out_nomem")}
+    wait_for(lambda: sum(sent().values()) == RANKS * WINDOW, "sent or counted")
+    return sent()["out_nomem"]
+
+
+@test
+def more_than_may_wait():
+    ranks = Ranks()
+    refused = first = 0
+    for _ in range(ATTEMPTS):
+        refused = window(ranks, first)
+        print(f"# {refused} of {RANKS * WINDOW} packets found no room")
+        due = set(range(first, first + WINDOW))
+
+        def all_there():
+            """Who has got no answer asks again."""
+            missing = due - ranks.pull()
+            for seq in missing:
+                ranks.hands[0].send(ranks.packet(0, seq, RESEND), PS)
+            return not missing
+        wait_for(all_there, "sums")
+        first += WINDOW
+        if refused:
+            break
+    same(refused > 0, True, "the limit was reached")
+    # what waits no more is forgotten: there is room again
+    ranks.pushed(range(RANKS), first)
+    wait_for(lambda: set(range(first, first + WINDOW)) <= ranks.pull(), "next")
+
+
+main()
