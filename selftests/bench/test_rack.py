@@ -24,7 +24,9 @@ BYTES = (8192, 65536)
 MBIT = 10
 # a turn for each part
 ROUNDS = {"rack": 1, "free": 1, "parts": 3}
-FIGURES = ("median_Bps", "min_Bps", "max_Bps", "cpu_s_per_GB")
+FIGURES = ("median_Bps", "min_Bps", "max_Bps")
+# Headers and what is sent again take less than that, and answers without data
+MORE, CONTROL = 1.8, 8192
 LIMITS = ("limit_Bps", "link_Bps", "flood_redirected_Bps", "flood_in_Bps",
           "flood_out_Bps")
 
@@ -43,16 +45,17 @@ def figures(row, names):
 
 
 def complete(row):
-    names = FIGURES
+    names, costs = FIGURES, ["cpu_s_per_GB"]
     if row["bed"] == "rack":
         names += LIMITS
     elif row["limit_Bps"] is not None:
         return False
     if row["bed"] == "parts":
-        names += tuple(f"cpu_{part}_s_per_GB"
-                       for part in ("workers", "switch", "ps"))
+        costs += [f"cpu_{part}_s_per_GB" for part in ("workers", "switch", "ps")]
     return figures(row, names) and row["rounds"] == ROUNDS[row["bed"]] and \
-        0 < row["min_Bps"] <= row["median_Bps"] <= row["max_Bps"]
+        0 < row["min_Bps"] <= row["median_Bps"] <= row["max_Bps"] and \
+        all(0 <= row[f"min_{name}"] <= row[name] <= row[f"max_{name}"]
+            for name in costs)
 
 
 def limited(row):
@@ -68,11 +71,12 @@ def counted(row):
     """Of two workers each must send and get as much as a tensor, whatever the
     algorithm; a PS gets that of both, unless a switch has added them."""
     links, size = row["link_bytes"], row["bytes"]
-    ps = {"ATP, switch": 1, "ATP, PS alone": 2, "TCP, PS": 2}
-    ps_in = ps.get(row["system"], 0) * size
-    return set(links) == {"w0", "w1", "ps"} and \
-        all(n >= size for host in ("w0", "w1") for n in links[host]) and \
-        links["ps"][1] >= ps_in and links["ps"][0] >= min(ps_in, size)
+    ps = {"ATP, switch": (1, 1), "ATP, PS alone": (2, 2), "TCP, PS": (2, 2)}
+    due = {"w0": (size, size), "w1": (size, size),
+           "ps": [n * size for n in ps.get(row["system"], (0, 0))]}
+    return set(links) == set(due) and all(
+        least <= n <= MORE * least + CONTROL
+        for host, ways in due.items() for least, n in zip(ways, links[host]))
 
 
 def held(row):

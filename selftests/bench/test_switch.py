@@ -5,6 +5,7 @@ import itertools
 import json
 import numbers
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,9 @@ ACTIONS = ("other", "vlan", "unknown", "truncated", "version", "control",
            "aggregate", "saturate", "complete", "resent", "flush", "unicast",
            "parameter", "kept", "copy", "no hop", "gone", "leave", "marked",
            "C, packed", "C, vector")
+# What the switch counts, and no action shows by itself: sums of several of them,
+# bytes, and what goes the way of "single"
+NOT_ALONE = {"forwarded", "deallocated", "bytes_in", "bytes_out", "oversize"}
 BYTES = (248, 1400, 3072, 3400)
 NEEDED = ("bed", "system", "workers", "bytes", "median_Bps", "limit_Bps",
           "cpu_s_per_GB")
@@ -50,7 +54,19 @@ def complete(row):
             number(low) and number(high) and low <= high)
 
 
+def every_counter():
+    """All that can become of a packet is counted, so each counter has an action."""
+    types = (TOP / "userspace/switch/switch_types.h").read_text("ascii")
+    actions = (TOP / "userspace/bench/actions.c").read_text("ascii")
+    counters = set(re.findall(r"^\tX\((\w+), ", types, re.M))
+    shown = set(re.findall(r"\b(?:JOB|OTHERS)\((\w+)\)", actions))
+    shown.discard("counter")    # of the macros themselves
+    result(len(counters) > 40 and counters - NOT_ALONE == shown,
+           f"each counter has an action, {counters - NOT_ALONE ^ shown or 'all'}")
+
+
 def main():
+    every_counter()
     with tempfile.TemporaryDirectory() as tmp:
         part, all_rows = f"{tmp}/switch.json", f"{tmp}/bench.json"
         done = run(BENCH, part, 3)

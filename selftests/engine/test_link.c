@@ -114,4 +114,64 @@ TEST(ps_alone)
 	}
 }
 
+/* 4 MiB over 8 workers; performance.rst has the figures of what follows */
+static struct sim_cfg large(void)
+{
+	struct sim_cfg cfg = usual;
+
+	cfg.workers = 8;
+	cfg.chunks = 16;
+	cfg.elements = 65450;
+	cfg.ahead = 15;
+	return cfg;
+}
+
+/* Of a window that its own queue has no room for a worker loses packets, and
+ * all wait for each of them.
+ */
+TEST(queue_shorter_than_a_window)
+{
+	struct sim_cfg cfg = large();
+	struct sim s;
+
+	EXPECT_GE(share(&s, &cfg, 1), 97);
+	sim_free(&s);
+	cfg.queue = 100;
+	EXPECT_LE(share(&s, &cfg, 1), 60);
+	EXPECT_GT(s.sum.resent, 0);
+	sim_free(&s);
+	cfg.window = 64;
+	EXPECT_GE(share(&s, &cfg, 1), 97);
+	EXPECT_EQ(s.sum.resent, 0);
+	sim_free(&s);
+}
+
+/* Eight windows do not fit the queue of the PS. */
+TEST(queue_shorter_than_all_windows)
+{
+	struct sim_cfg cfg = large();
+	struct sim s;
+
+	cfg.aggregators = 0;
+	EXPECT_LE(share(&s, &cfg, cfg.workers), 95);
+	EXPECT_GT(s.sum.resent, 0);
+	sim_free(&s);
+}
+
+/* A packet that is overtaken looks lost, by few as by many. */
+TEST(out_of_order)
+{
+	struct sim_cfg cfg = large();
+	struct sim s;
+	u32 some;
+
+	cfg.jitter = 2 * SERVE;
+	some = share(&s, &cfg, 1);
+	sim_free(&s);
+	cfg.jitter = 4 * SERVE;
+	EXPECT_LT(share(&s, &cfg, 1), some);
+	EXPECT_LE(some, 95);
+	sim_free(&s);
+}
+
 TAP_MAIN()

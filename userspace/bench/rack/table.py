@@ -15,6 +15,12 @@ def speed(row):
     return f"{row['median_Bps'] / 1e6:9.3f} ({low:.3f} to {high:.3f})"
 
 
+def cost(row, name="cpu_s_per_GB"):
+    """CPU time, in as many digits as it is known by"""
+    return "{:.0f} ({:.0f} to {:.0f})".format(
+        *(row[f"{which}{name}"] for which in ("", "min_", "max_")))
+
+
 def most_bytes(row):
     """Of the links, the one with the most in one direction, per byte that is
     added: at the workers, and at the PS."""
@@ -45,20 +51,20 @@ def limited(rows):
 
 def unlimited(rows):
     print("\nLinks as fast as they are")
-    print("  MB/s: median (least to most); CPU: seconds of all CPUs per GB of "
-          "the tensor")
-    print(f"  {'':23} {'MB/s':>9} {'':19}    CPU")
+    print("  median (least to most); CPU: seconds of all CPUs per GB of the "
+          "tensor")
+    print(f"  {'':23} {'MB/s':>9} {'':20} CPU")
     for row in rows:
-        yield row, f"{speed(row):30}{row['cpu_s_per_GB']:8.1f}"
+        yield row, f"{speed(row):30} {cost(row)}"
 
 
 def by_parts(rows):
     print("\nLinks as fast as they are, one CPU for the part that is measured")
-    print("  CPU seconds per GB of the tensor")
-    print(f"  {'':23} workers  switch      PS")
+    print("  CPU seconds per GB of the tensor, median (least to most)")
+    print(f"  {'':23} {'workers':17} {'switch':17} PS")
     for row in rows:
-        yield row, "".join(f"{row[f'cpu_{part}_s_per_GB']:8.1f}"
-                           for part in ("workers", "switch", "ps"))
+        yield row, " ".join(f"{cost(row, f'cpu_{part}_s_per_GB'):17}"
+                            for part in ("workers", "switch", "ps")).rstrip()
 
 
 def main():

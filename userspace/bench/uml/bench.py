@@ -26,6 +26,7 @@ sys.path.insert(0, str(HERE.parent / "rack"))
 import cards  # noqa: E402
 import links  # noqa: E402
 import systems  # noqa: E402
+from costs import per_gb  # noqa: E402
 from systems import rack  # noqa: E402
 
 LEAD = 0.1          # seconds for all members to hear of the start
@@ -114,13 +115,7 @@ class Bench:
         system.ask("check", "right")
         own, machine = ((b - a) / done * 1e9 for a, b in zip(before, after))
         speed = done * 1e9 / (max(map(int, ends)) - begin)
-        # by the clock, which also runs while others have the machine's CPU
-        share = min(1, (own + machine) * speed / 1e9)
-        return {
-            "Bps": speed, "cpu": own + machine, "own": own,
-            "hosts": own - (ports + card) * share, "switch": ports * share,
-            "cards": card * share,
-        }
+        return {"Bps": speed, **per_gb(own, machine, ports, card, speed)}
 
     def turn(self, rack_links, payload, size, system):
         rack("switch_on" if system.switch else "switch_off")

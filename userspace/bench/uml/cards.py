@@ -65,18 +65,23 @@ def _threads(namespace, devices):
          "sh", *devices], check=True)
 
 
-def seconds(hosts):
-    """CPU time so far of the switch's ports, which run the program, and of the
-    cards."""
-    ports, cards = 0, 0
-    names = {f"{end}-{host}" for host in hosts for end in "cp"}
+def _stats():
+    """/proc/PID/stat of all"""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/stat", encoding="ascii",
                       errors="replace") as f:
-                name, _, rest = f.read().partition("(")[2].rpartition(")")
+                yield f.read()
         except OSError:     # it has ended
-            continue
+            pass
+
+
+def taken(stats, hosts):
+    """Ticks of the threads that poll the switch's ports, and the cards"""
+    ports, cards = 0, 0
+    names = {f"{end}-{host}" for host in hosts for end in "cp"}
+    for stat in stats:
+        name, _, rest = stat.partition("(")[2].rpartition(")")
         if not name.startswith("napi/"):
             continue
         # napi/DEVICE-NUMBER
@@ -86,4 +91,10 @@ def seconds(hosts):
             ports += ticks
         elif device in names:
             cards += ticks
-    return ports / TICK, cards / TICK
+    return ports, cards
+
+
+def seconds(hosts):
+    """CPU time so far of the switch's ports, which run the program, and of the
+    cards."""
+    return tuple(ticks / TICK for ticks in taken(_stats(), hosts))
