@@ -187,6 +187,20 @@ start_and_stop() {
 		! systemctl is-active atp-switch && attached
 }
 
+# The box that switches has no module.
+shown_without_module() {
+	[ ! -e /sys/module/atp ] || return
+	atp check >said
+	cat said
+	grep '^ok   module: not loaded' said && ! grep '^bad .*module' said &&
+		atp top batch interval 10ms count 1 >said && cat said &&
+		grep '^switch: .* of 4096 aggregators' said &&
+		grep '^ *7 ' said &&
+		atp stats prometheus >said && cat said &&
+		grep '^atp_switch_aggregators 4096$' said &&
+		grep '^atp_switch_aggregated_total{job_id="7"} ' said
+}
+
 # As operations.rst says, which has the same lines
 beside_others() {
 	install -D -m 644 /usr/share/doc/atp-switch/examples/dispatcher.conf \
@@ -228,6 +242,7 @@ install)
 		systemctl is-active atp-switch
 	configure_switch
 	check "the switch starts, reloads and stops" start_and_stop
+	check "it is shown without the module" shown_without_module
 	check "the drop-in for a dispatcher is taken" beside_others
 	rm -r /etc/systemd/system/atp-switch.service.d
 	check "Python's packages install, and say that the module is missing" \

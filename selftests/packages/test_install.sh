@@ -177,7 +177,7 @@ newer() {
 
 trap cleanup EXIT
 trap 'exit 130' INT TERM HUP
-plan 40
+plan 41
 check "the packages are built" make --no-print-directory -C "$top" deb
 check "a fresh Debian 12" debian
 run=$(mktemp -d "$top/build/install.XXXXXX")

@@ -50,6 +50,11 @@ apart() {
 	[ ! -s "$list" ]
 }
 
+# has_not NAME FILE: it is another package's
+has_not() {
+	! dpkg-deb -c "$deb/$1"_*.deb | grep -F "$2"
+}
+
 # As installed, with PyTorch beside it, which the machines of test_install.sh
 # have not.
 torch_imports() {
@@ -68,25 +73,29 @@ torch_imports() {
 list=$(mktemp)
 root=$(mktemp -d)
 trap 'rm -rf "$list" "$root"' EXIT
-dkms=usr/src/atp-0.1
+version=$(dpkg-parsechangelog -l "$top/debian/changelog" -S Version)
+dkms=usr/src/atp-$version
 python=usr/lib/python3/dist-packages/atp
 multiarch=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 
-plan 12
+plan 14
 check "make deb" builds
 check "all packages are there" there atp-dkms atp-tools libatp libatp-dev \
 	python3-atp atp-switch atp-perf
-check "the module's sources" has atp-dkms $dkms/dkms.conf $dkms/Kbuild \
-	$dkms/kernel/main.c $dkms/uapi/linux/atp.h
+check "the module's sources" has atp-dkms "$dkms"/{dkms.conf,Kbuild} \
+	"$dkms"/{kernel/main.c,uapi/linux/atp.h}
 check "the tool" has atp-tools usr/sbin/atp usr/share/man/man8/atp.8.gz \
-	usr/share/man/man8/atp-switch.8.gz
+	usr/share/man/man8/atp-switch.8.gz usr/share/man/man7/atp.7.gz
+check "texts for who runs it" has atp-tools \
+	usr/share/doc/atp-tools/{README,operations.rst,tracing.rst}'\(\.gz\)*'
 check "what perf is compared with" has atp-perf usr/lib/atp/perf-gloo \
 	usr/lib/atp/perf-mpi
 check "the service" has atp-switch lib/systemd/system/atp-switch.service \
 	usr/share/doc/atp-switch/examples/dispatcher.conf
 check "the library" has libatp "usr/lib/$multiarch/libatp.so.1.0.0"
 check "the headers" has libatp-dev usr/include/atp.h usr/include/linux/atp.h \
-	usr/share/man/man3/libatp.3.gz usr/share/man/man7/atp.7.gz
+	usr/share/man/man3/{libatp,atp_join,atp_wait}.3.gz
+check "it has no page of atp-tools" has_not libatp-dev man7
 check "the Python module" has python3-atp $python/__init__.py $python/torch.py
 check "its part for PyTorch is imported" torch_imports
 check "no file is in two packages" apart

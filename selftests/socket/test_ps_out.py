@@ -16,10 +16,12 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../lib"))
 from atptest import (  # noqa: E402
-    ACK, DATA, INT32, LAST, PONG, RESEND, T_JOIN, WELCOME, header, main, run,
-    same, test, wait_for,
+    ACK, DATA, INT32, LAST, PONG, PORT, RESEND, T_JOIN, WELCOME, header, main,
+    run, same, test, wait_for,
 )
-from burst import JOB, NONCE, PS, Cable, Hand, Packet, inside  # noqa: E402
+from burst import (  # noqa: E402
+    JOB, NONCE, PS, SOL_UDP, UDP_SEGMENT, Cable, Hand, Packet, address, inside,
+)
 
 RANKS, WINDOW, LANES = 32, 256, 850
 FIRST = 100         # address of rank 0
@@ -68,10 +70,14 @@ class Ranks(Cable):
                       flags=LAST | flags) + payload
 
     def push(self, rank, first):
-        for at in range(first, first + WINDOW, BURST):
-            last = min(at + BURST, first + WINDOW)
-            self.hands[rank].burst([self.packet(rank, seq)
-                                    for seq in range(at, last)], PS)
+        """A window, in bursts that follow each other as fast as can be"""
+        packets = [self.packet(rank, seq) for seq in range(first, first + WINDOW)]
+        each = struct.pack("H", len(packets[0]))
+        bursts = [b"".join(packets[at:at + BURST])
+                  for at in range(0, WINDOW, BURST)]
+        for burst in bursts:
+            self.hands[rank].s.sendmsg([burst], [(SOL_UDP, UDP_SEGMENT, each)],
+                                       0, (address(4, PS), PORT))
 
     def pushed(self, ranks, first):
         """All of them a window; it has come when this returns."""
@@ -114,6 +120,7 @@ def window(ranks, first):
     before = ranks.nl.counters()
     with ranks.at_once():
         ranks.pushed([RANKS - 1], first)
+
     def sent():
         now = ranks.nl.counters()
         return {k: now[k] - before[k] for k in ("out_packets", "out_nomem")}

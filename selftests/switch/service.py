@@ -13,21 +13,30 @@ from rack import TOP, counters, ns, receive, sh, shown, within
 from traffic import (ADD, JOB, PS, answer, equal, hosts, loses_nothing,
                      numbers, push, round_trip, run, total, want, WORKERS)
 
+sys.path.append(os.path.join(TOP, 'selftests/tools'))
+from doc_blocks import blocks, lines_of     # noqa: E402
+
 UNIT = 'atp-switch.service'
 UNITS = '/run/units'
+# The administrator's, without what this machine has there
+ETC = '/etc/systemd/system'
 BOOT = """
 mount --make-rprivate /
 mount -t tmpfs tmpfs /run
-mkdir -p {units} /run/systemd/system
+mkdir -p {units} {etc} /run/systemd/system
+mount -t tmpfs tmpfs {etc}
 cp {top}/debian/{unit} {units}
 for target in basic sysinit multi-user; do
     printf '[Unit]\\nDescription=%s\\n' $target > {units}/$target.target
 done
-exec env -i PATH="$PATH" container=test SYSTEMD_UNIT_PATH={units}:/run/systemd/system \\
+exec env -i PATH="$PATH" container=test \\
+    SYSTEMD_UNIT_PATH={units}:{etc}:/run/systemd/system \\
     /lib/systemd/systemd --system --unit=basic.target --log-target=null
-""".format(units=UNITS, top=TOP, unit=UNIT)
+""".format(units=UNITS, etc=ETC, top=TOP, unit=UNIT)
 CONFIG = '/etc/atp/switch'
 DROP_IN = os.path.join(TOP, 'debian/dispatcher.conf')
+# Where the package has it
+EXAMPLES = '/usr/share/doc/atp-switch/examples'
 ERRORS = '/run/errors'
 LONG = 60
 
@@ -37,6 +46,14 @@ def configure(words=''):
         file.write('switch attach aggregators 64 %s %s\nswitch %s\n' % (
             ' '.join('dev p%d' % i for i in range(1, 6)), words,
             ADD.replace('job add', 'job replace') % (JOB, PS)))
+
+
+def lines_for_a_dispatcher():
+    """What the reader is to type: install, daemon-reload, restart"""
+    lines, = [lines_of(text) for file, text in blocks()
+              if file.endswith('/operations.rst') and
+              text.startswith('install ')]
+    return lines
 
 
 def content(path):
@@ -187,10 +204,12 @@ class Test:
         want('atp_ingress' not in status and 'pass' in status, status)
 
     def test_beside_another_program(self):
-        self.system.drop_in('dispatcher', content(DROP_IN))
+        sh('install -D -m 644 -t %s %s' % (EXAMPLES, DROP_IN))
+        for line in lines_for_a_dispatcher():
+            done = self.system.run(line)
+            equal(done.returncode, 0, line + ': ' + done.stdout)
         equal(self.system.run('systemd-analyze verify --man=no %s/%s' % (
             UNITS, UNIT)).stdout, '', 'systemd-analyze')
-        self.system.ctl('start ' + UNIT)
         before = seen_by_other()
         round_trip(hosts(), PS, WORKERS[0], 350)
         want(seen_by_other() > before, 'it has not seen our packets')
@@ -202,7 +221,8 @@ class Test:
               status)
 
     def test_without_the_drop_in_it_goes_on_as_it_was(self):
-        self.system.drop_in('dispatcher', '')
+        self.system.run('rm %s/%s.d/dispatcher.conf' % (ETC, UNIT))
+        self.system.ctl('daemon-reload')
         self.refuses('reload')
         self.refuses('restart')
         round_trip(hosts(), PS, WORKERS[0], 62)

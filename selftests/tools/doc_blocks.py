@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The blocks of README, man pages and Documentation/*.rst: what a reader would
-copy."""
+copy; and the names that a page promises."""
 
 import glob
 import os
@@ -95,12 +95,29 @@ def dialogue(text):
 
 def mentioned():
     """(file, command) of each that is in a sentence."""
-    words = r"((?:atp|ip|make|modprobe|ethtool|bpftool|systemctl)\s[^`\"]+)"
+    # the environment of a command belongs to it
+    env = r"(?:[A-Z_]+=\S+\s)*"
+    words = rf"({env}(?:atp|ip|make|modprobe|ethtool|bpftool|systemctl)\s[^`\"]+)"
     for path in files():
         with open(os.path.join(TOP, path), encoding="utf-8") as f:
             text = f.read()
         found = re.findall(f"``{words}``" if path.endswith(".rst")
                            else f'"{words}"', text)
-        found += re.findall(r"^\.Ql ((?:atp|ip|systemctl) .+)$", text, re.M)
+        found += re.findall(rf"^\.Ql ({env}(?:atp|ip|systemctl) .+)$", text, re.M)
         for line in found:
             yield path, one_line(line.replace("\n", " "))
+
+
+def told(pattern):
+    """Commands that are this, as they stand: for a test that types them."""
+    lines = [line for _, text in blocks() for line, _ in dialogue(text)]
+    lines += [line for _, line in mentioned()]
+    return sorted({line for line in lines if re.fullmatch(pattern, line)})
+
+
+def named(page, section):
+    """Names of variables, keys or counters in that section of a man page."""
+    with open(os.path.join(TOP, "Documentation/man", page), encoding="utf-8") as f:
+        text, = re.findall(rf"^\.Sh {section}\n((?:(?!\.Sh ).*\n)*)", f.read(), re.M)
+    words = " ".join(re.findall(r"^\.(?:It )?Va (.*)$", text, re.M)).split()
+    return {word for word in words if re.fullmatch(r"\w+", word)}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """A rack that the tools can look at: two workers, a switch, a job."""
 
+import contextlib
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import time
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(here, "../lib"), os.path.join(here, "../rack")]
+import kmod  # noqa: E402
 from rack import TOP, atp, rack  # noqa: E402
 
 JOB = 7
@@ -17,6 +19,7 @@ WORKERS = 2
 # bytes and lanes of a fragment
 FRAGMENT, LANES = 248, 62
 LIMIT = 120
+MODPROBE = "/proc/sys/kernel/modprobe"
 
 
 def expect(got, want):
@@ -45,6 +48,25 @@ def text(host, *words):
 def tell(host, *words):
     """What the tool says, as JSON."""
     return json.loads(text(host, "-json", *words))
+
+
+@contextlib.contextmanager
+def without_module(*hosts):
+    """It is held by the jobs of these hosts, and loads by itself."""
+    for host in hosts:
+        for shown in tell(host, "job", "show"):
+            text(host, "job", "del", shown["id"])
+    with open(MODPROBE, encoding="ascii") as f:
+        was = f.read()
+    try:
+        with open(MODPROBE, "w", encoding="ascii") as f:
+            f.write("/bin/false")
+        kmod.unload()
+        yield
+    finally:
+        with open(MODPROBE, "w", encoding="ascii") as f:
+            f.write(was)
+        subprocess.run(["modprobe", "atp"], check=True)
 
 
 def lay_out():

@@ -15,7 +15,7 @@ here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, here)
 from live import (  # noqa: E402
     FRAGMENT, JOB, LANES, TOP, expect, kill_run, lay_out, rack, start_run,
-    tell, wait_for,
+    tell, wait_for, without_module,
 )
 from rack import atp, inside, run  # noqa: E402
 
@@ -424,22 +424,25 @@ def another_program_has_the_port():
     sh("ip", "netns", "del", "atp-w0")
 
 
+def a_switch_needs_no_module():
+    rack("switch_resize")
+    with without_module("ps", "w0", "w1"):
+        lines = check("switch")
+        line, = [line for line in lines if line["what"] == "module"]
+        expect(line, {"state": "ok", "what": "module",
+                      "found": "not loaded; a switch needs none"})
+        expect(found(lines, "bad"), [])
+        expect((SWITCH, "hosts") in found(lines, "ok"), True)
+        expect(bad("w0"), [("", "module")])
+
+
 def the_module_is_not_there():
-    with open("/proc/sys/kernel/modprobe", encoding="ascii") as f:
-        was = f.read()
-    try:
-        with open("/proc/sys/kernel/modprobe", "w", encoding="ascii") as f:
-            f.write("/bin/false")
-        kmod.unload()
+    with without_module():
         done = subprocess.run([ATP, "-json", "check"], stdout=subprocess.PIPE,
                               text=True, check=False)
-    finally:
-        with open("/proc/sys/kernel/modprobe", "w", encoding="ascii") as f:
-            f.write(was)
     lines = parse(done.stdout)
     expect((done.returncode, found(lines, "bad")), (1, [("", "module")]))
     expect(("", "family number") in found(lines, "ok"), True)
-    sh("modprobe", "atp")
 
 
 def taking():
@@ -503,6 +506,7 @@ if __name__ == "__main__":
             another_program_runs_at_a_port,
             the_switch_is_of_another_version,
             the_mode_is_generic,
+            a_switch_needs_no_module,
             another_program_has_the_port,
             the_module_is_not_there,
             another_module_has_the_number,

@@ -59,7 +59,12 @@ check "man pages" there "${pages[@]}"
 check "the library" there \
 	"$local"/lib/{libatp.a,libatp.so.?*,pkgconfig/libatp.pc}
 check "the Python module" there \
-	"$local"/lib/python3*/dist-packages/atp/__init__.py
+	"$local"/lib/python3*/dist-packages/atp/{__init__,torch}.py
+completion=$local/share/bash-completion/completions/atp
+check "completion" there "$completion"
+# shellcheck disable=SC2016 # for the other shell
+check "bash takes it" run 0 '^complete .* atp$' \
+	bash -c '. "$1" && complete -p atp' bash "$completion"
 check "the dissector and the dashboard" there \
 	"$local"/share/atp/{atpgrad.lua,grafana.json}
 check "the tool runs" run 0 '^Usage: atp ' "$local/sbin/atp" check help

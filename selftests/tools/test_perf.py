@@ -5,6 +5,7 @@ are is not looked at."""
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import tempfile
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, here)
+from doc_blocks import named, told  # noqa: E402
 from live import (  # noqa: E402
     JOB, LIMIT, TOP, WORKERS, expect, lay_out, rack, tell, wait_for,
 )
@@ -20,8 +22,9 @@ from rack import inside, run  # noqa: E402
 ATP = os.path.join(TOP, "build/bin/atp")
 BYTES, ROUNDS = 10000, 5
 LONG = 100000
-KEYS = {"system", "job", "rank", "workers", "bytes", "rounds", "median_Bps",
-        "low_Bps", "high_Bps", "host_cpu_ms_per_GB", "own_cpu_ms_per_GB"}
+# seconds for a line of the texts, on a kernel that finds bugs
+LONG_ONE = 5 * LIMIT
+KEYS = named("atp-perf.8", "OUTPUT")
 # What a remote shell is on real hosts.  Open MPI tells hosts apart by name.
 AGENT = """#!/bin/bash
 host=w$((${1##*.} - 1))
@@ -31,18 +34,21 @@ exec nsenter --net="/run/netns/atp-$host" -- unshare --uts \\
 """
 
 
-def perf(rank, *words, env=None, rounds=ROUNDS, options=("-json",)):
+def start(rank, command, env=None):
     with inside(f"w{rank}"):
         return subprocess.Popen(
-            [ATP, *options, "perf", "job", str(JOB), "rank", str(rank), "bytes",
-             str(BYTES), "rounds", str(rounds), *words],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env={"ATP_PERF_DIR": os.path.join(TOP, "build/perf"),
                  **os.environ, **(env or {})})
 
 
-def end(process):
-    output, errors = process.communicate(timeout=LIMIT)
+def perf(rank, *words, env=None, rounds=ROUNDS, options=("-json",)):
+    return start(rank, [ATP, *options, "perf", "job", str(JOB), "rank", str(rank),
+                        "bytes", str(BYTES), "rounds", str(rounds), *words], env)
+
+
+def end(process, limit=LIMIT):
+    output, errors = process.communicate(timeout=limit)
     return process.returncode, output, errors
 
 
@@ -158,6 +164,28 @@ def ranks_and_jobs_that_there_are_not():
             expect(done.stderr.startswith("Error: "), True)
 
 
+def as_the_texts_say():
+    """On each worker its rank, in a job as it comes.  The texts do not say that a
+    switch adds; in this rack it would only take longer."""
+    rack("job_del", JOB)
+    rack("switch_off")
+    rack("job_add", JOB, WORKERS, 4)
+    path = f"{os.path.dirname(ATP)}:{os.environ['PATH']}"
+    lines = told(r"atp perf .*")
+    expect(len(lines) > 1, True)
+    for line in lines:
+        print("#", line, flush=True)
+        systems = ["atp", *re.findall(r" vs (\w+)", line)]
+        processes = [start(rank, ["bash", "-c", line.replace("rank 0",
+                                                             f"rank {rank}")],
+                           {"PATH": path}) for rank in range(WORKERS)]
+        for rank, process in enumerate(processes):
+            status, output, errors = end(process, LONG_ONE)
+            expect((status, errors if status else ""), (0, ""))
+            expect(re.findall(r"^(\w+): job (\d+) rank (\d+) ", output, re.M),
+                   [(system, str(JOB), str(rank)) for system in systems])
+
+
 if __name__ == "__main__":
     try:
         code = run((
@@ -169,6 +197,7 @@ if __name__ == "__main__":
             a_program_that_tells_nothing_has_failed,
             who_loses_a_rank_says_which,
             ranks_and_jobs_that_there_are_not,
+            as_the_texts_say,
         ))
     finally:
         rack("down")

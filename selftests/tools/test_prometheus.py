@@ -15,14 +15,16 @@ here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, here)
 from live import (  # noqa: E402
     FRAGMENT, JOB, LANES, TOP, WORKERS, a_run, atp, expect, lay_out, rack,
-    tell, text,
+    tell, text, wait_for, without_module,
 )
 from rack import run  # noqa: E402
-from test_sockets import Rank  # noqa: E402
+from test_sockets import ATP_DTYPE, INT32, SOL_ATP, Rank  # noqa: E402
 
 PROMTOOL = os.path.join(TOP, "build/promtool/promtool")
 SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})? ([0-9.]+)$")
 CHUNKS, FRAGMENTS = 3, 10
+# in which an application makes the results, with its rank
+SERVED, SERVER = 8, 0xffff
 
 
 def parse(output):
@@ -39,14 +41,16 @@ def parse(output):
     return samples
 
 
-# family: its lines, of whichever host had it first
+# family: what it is
 FAMILIES = {}
+# host: the longest that it ever printed
+OUTPUTS = {}
 
 
 def metrics(host):
     output = text(host, "stats", "prometheus")
-    for family in output.split("# HELP ")[1:]:
-        FAMILIES.setdefault(family.split()[0], "# HELP " + family)
+    FAMILIES.update(re.findall(r"^# HELP (\w+) (.*)", output, re.M))
+    OUTPUTS[host] = max(OUTPUTS.get(host, ""), output, key=len)
     return parse(output)
 
 
@@ -162,13 +166,47 @@ def sockets_are_those_of_sock():
             rank.close()
 
 
+def the_application_at_the_ps_is_waited_for():
+    rack("job_add", SERVED, WORKERS, 4, "fragment", FRAGMENT, "server")
+    ranks = [Rank(rank, SERVED) for rank in range(WORKERS)]
+    members = [*ranks, Rank(SERVER, SERVED, "ps")]
+    job = ("job_id", str(SERVED))
+
+    def waiting():
+        at_ps = metrics("ps")
+        return [at_ps["atp_job_waiting", job, ("rank", str(rank))]
+                for rank in range(WORKERS)], \
+            at_ps["atp_job_waiting_server", job]
+    try:
+        for member in members:
+            member.begin()
+        # no run begins without the application
+        for rank in ranks:
+            rank.joined()
+        expect(waiting(), ([0] * WORKERS, 0))
+        for rank in ranks:
+            rank.sock.setsockopt(SOL_ATP, ATP_DTYPE, INT32)
+        ranks[0].push(1, 2, 3)
+        wait_for(lambda: waiting() == ([0, 1], 0), "rank to be waited for")
+        ranks[1].push(1, 2, 3)
+        wait_for(lambda: waiting() == ([0, 0], 1), "server to be waited for")
+        # only such a job has one
+        expect(("atp_job_waiting_server", ("job_id", str(JOB)))
+               in metrics("ps"), False)
+    finally:
+        for member in members:
+            member.close()
+        rack("job_del", SERVED)
+
+
 def promtool_accepts_all_of_it():
-    # all at once: it takes a while to start here
-    done = subprocess.run([PROMTOOL, "check", "metrics"], text=True,
-                          input="".join(FAMILIES.values()),
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          check=False)
-    expect((done.returncode, done.stdout), (0, ""))
+    """Of each kind of host as it was printed: a family may be there once."""
+    # one of each: it takes a while to start here
+    for host in ("ps", "w1", "switch"):
+        done = subprocess.run([PROMTOOL, "check", "metrics"], text=True,
+                              input=OUTPUTS[host], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, check=False)
+        expect((host, done.returncode, done.stdout), (host, 0, ""))
 
 
 def explained(page):
@@ -180,8 +218,7 @@ def explained(page):
 def the_man_pages_explain_all_of_it():
     told, switch = explained("atp-stats.8"), explained("atp-switch.8")
     expect(len(FAMILIES) > 80, True)
-    for name, lines in FAMILIES.items():
-        what = re.match(r"# HELP \w+ (.*)", lines)[1]
+    for name, what in FAMILIES.items():
         counter = re.sub(r"^atp_(host|job|socket|switch)_(.*)_total$", r"\2",
                          name)
         if name.startswith("atp_socket_") and counter in ("ecn", "raw"):
@@ -211,6 +248,11 @@ def the_dashboard_asks_for_what_there_is():
     variable = dashboard()["templating"]["list"][1]["query"]
     expect(set(re.findall(r"\batp_\w+", variable)) <= set(FAMILIES), True)
     expect(len(asked) > 20, True)
+    panels = {panel["title"]: json.dumps(panel["targets"])
+              for panel in dashboard()["panels"]}
+    for title in ("Who is waited for", "Stall"):
+        for name in ("atp_job_waiting{", "atp_job_waiting_server{"):
+            expect((title, name, name in panels[title]), (title, name, True))
 
 
 def the_dashboard_is_in_order():
@@ -271,6 +313,26 @@ def a_file_is_replaced_as_a_whole():
         expect(nowhere in output, True)
 
 
+def a_switch_needs_no_module():
+    there, shown = at_rest("switch", "switch", "show")
+    with without_module("ps", *(f"w{rank}" for rank in range(WORKERS))):
+        alone = metrics("switch")
+        expect(alone["atp_switch_aggregators",], 8)
+        expect(alone["atp_switch_aggregated_total", ("job_id", str(JOB))],
+               shown["jobs"][0]["counters"]["aggregated"])
+        # nothing of the module, and all of the switch
+        expect({key[0] for key in alone},
+               {key[0] for key in of("atp_switch_", there)})
+        # where there is none either
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "atp.prom")
+            expect(atp("ps", "stats", "prometheus", "file", path), (
+                2, "Error: this kernel does not speak ATP; "
+                "load the module: modprobe atp\n",
+            ))
+            expect(os.listdir(folder), [])
+
+
 def check_speaks_json():
     found = tell("switch", "switch", "check", "dev", "w0")
     expect({f["state"] for f in found} <= {"ok", "note", "BAD"}, True)
@@ -287,12 +349,14 @@ if __name__ == "__main__":
             counters_are_those_of_stats,
             counters_are_those_of_the_switch,
             sockets_are_those_of_sock,
+            the_application_at_the_ps_is_waited_for,
             promtool_accepts_all_of_it,
             the_man_pages_explain_all_of_it,
             the_dashboard_asks_for_what_there_is,
             the_dashboard_is_in_order,
             a_file_is_replaced_as_a_whole,
             check_speaks_json,
+            a_switch_needs_no_module,
         ))
     finally:
         rack("down")

@@ -33,6 +33,7 @@ static void begin(void)
 	memset(&top, 0, sizeof(top));
 	top.before.time = 5 * SECOND;
 	top.now.time = 7 * SECOND;
+	top.now.has_module = true;
 }
 
 static void end(void)
@@ -142,6 +143,108 @@ TEST(a_socket)
 	end();
 }
 
+/* The run goes on in the epoch; una: the results that the socket has */
+static struct sock_reply sock_at(uint32_t rank, uint32_t state, uint32_t epoch,
+				 uint32_t una)
+{
+	return (struct sock_reply){
+		.job = JOB, .rank = rank, .inode = 90 + rank,
+		.info = {
+			.state = state, .epoch = epoch, .fragment = 1400,
+			.una = una, .nxt = una,
+		},
+	};
+}
+
+/* A host of two ranks; they are in the run both times unless changed */
+static struct sock_reply earlier[2], later[2];
+static struct job_reply two = {
+	.id = JOB, .workers = 2, .role = ATP_ROLE_WORKER, .fragment = 1400,
+};
+
+static void two_ranks(uint32_t then0, uint32_t then1, uint32_t now0,
+		      uint32_t now1)
+{
+	begin();
+	earlier[0] = sock_at(0, ATP_JOINED, 3, then0);
+	earlier[1] = sock_at(1, ATP_JOINED, 3, then1);
+	later[0] = sock_at(0, ATP_JOINED, 3, now0);
+	later[1] = sock_at(1, ATP_JOINED, 3, now1);
+	top.before.socks = (struct sock_list){ .sock = earlier, .count = 2 };
+	top.now.socks = (struct sock_list){ .sock = later, .count = 2 };
+	top.now.jobs = (struct job_list){ .job = &two, .count = 1 };
+}
+
+/* Fragments per second */
+static uint64_t rate_of_two(void)
+{
+	struct top_job rate;
+
+	top_job(&top, &two, &rate);
+	EXPECT_EQ(rate.goodput, rate.completed * 1400);
+	return rate.completed;
+}
+
+/* Both get the same results, which count once, when the last has them. */
+TEST(two_ranks_of_a_host)
+{
+	two_ranks(400, 300, 1000, 920);
+	show();
+	EXPECT_ROW("       JOB ROLE", "7", "worker", "-/2", "-", "434.0kB/s",
+		   "310", "0", "0", "0", "0");
+	end();
+	two_ranks(400, 300, 1000, 300);
+	EXPECT_EQ(rate_of_two(), 0);
+	two_ranks(1000, 300, 1000, 1000);
+	EXPECT_EQ(rate_of_two(), 350);
+	two_ranks(UINT32_MAX - 9, UINT32_MAX - 4, 20, 10);
+	EXPECT_EQ(rate_of_two(), 10);
+}
+
+TEST(a_rank_comes_or_goes)
+{
+	/* it has left, and is still open or not */
+	two_ranks(400, 300, 500, 920);
+	later[0].info.state = ATP_FAILED;
+	EXPECT_EQ(rate_of_two(), 310);
+	later[0] = later[1];
+	top.now.socks.count = 1;
+	EXPECT_EQ(rate_of_two(), 310);
+	top.now.socks.count = 0;
+	EXPECT_EQ(rate_of_two(), 0);
+
+	/* it was not seen before, and is behind */
+	two_ranks(400, 0, 410, 390);
+	top.before.socks.count = 1;
+	EXPECT_EQ(rate_of_two(), 0);
+
+	/* a run begins, and there was none or another */
+	two_ranks(0, 0, 20, 10);
+	top.before.socks.count = 0;
+	EXPECT_EQ(rate_of_two(), 5);
+	two_ranks(400, 300, 20, 10);
+	later[0].info.epoch = 4;
+	later[1].info.epoch = 4;
+	EXPECT_EQ(rate_of_two(), 5);
+
+	/* one has not heard yet that the run before has ended */
+	two_ranks(900, 980, 20, 1000);
+	later[0].info.epoch = 4;
+	EXPECT_EQ(rate_of_two(), 10);
+}
+
+/* It has left the run, but not the socket. */
+TEST(a_socket_begins_again)
+{
+	struct top_sock rate;
+
+	two_ranks(400, 300, 0, 300);
+	later[0].info.state = ATP_BOUND;
+	top_sock(&top, &later[0], &rate);
+	EXPECT_EQ(rate.answered, 0);
+	EXPECT_EQ(rate.goodput, 0);
+}
+
 TEST(a_switch)
 {
 	struct sw_job_view old = { .id = JOB }, job = { .id = JOB };
@@ -166,6 +269,15 @@ TEST(a_switch)
 	EXPECT_NE(strstr(text, "switch: 5 of 64 aggregators hold a sum"), NULL);
 	EXPECT_ROW("       JOB OCCUPIED", "7", "3", "9", "12", "100", "10",
 		   "collision_busy", "10", "drop_csum", "4");
+
+	/* it is all that there is where there is no module */
+	EXPECT_NE(strstr(text, "GOODPUT"), NULL);
+	free(text);
+	top.now.has_module = false;
+	show();
+	EXPECT_NE(strstr(text, ": the module is not loaded\n\nswitch: 5 of"),
+		  NULL);
+	EXPECT_EQ(strstr(text, "GOODPUT"), NULL);
 	end();
 }
 

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -19,9 +20,9 @@ here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, here)
 from live import (  # noqa: E402
     FRAGMENT, JOB, LANES, LIMIT, TOP, WORKERS, expect, kill_run, lay_out, rack,
-    start_run, tell, text, wait_for,
+    start_run, tell, text, wait_for, without_module,
 )
-from rack import inside, run  # noqa: E402
+from rack import atp, inside, run  # noqa: E402
 from test_sockets import ATP_DTYPE, INT32, SOL_ATP, Rank  # noqa: E402
 
 ATP = os.path.join(TOP, "build/bin/atp")
@@ -43,6 +44,27 @@ def lines_of(process):
     output, _ = process.communicate(timeout=LIMIT)
     expect((process.returncode, output if process.returncode else ""), (0, ""))
     return [json.loads(line) for line in output.splitlines()]
+
+
+def keys(value):
+    """What the objects in it are made of; the names of counters are those of
+    other pages."""
+    if isinstance(value, list):
+        return set().union(*map(keys, value))
+    if not isinstance(value, dict):
+        return set()
+    return set(value).union(*(
+        keys(v) for k, v in value.items() if k not in ("counters", "per_second")
+    ))
+
+
+def explained():
+    """The names in the part of the page that is about JSON"""
+    with open(os.path.join(TOP, "Documentation/man/atp-top.8"),
+              encoding="ascii") as f:
+        page = f.read().split("\n.Sh JSON\n")[1]
+    lines = re.findall(r"^\.(?:It )?Va (.*)", page, re.M)
+    return set(re.findall(r"\w+", " ".join(lines)))
 
 
 def rate(now, before, interval):
@@ -109,6 +131,14 @@ def rates_are_those_of_the_counters():
                                line["interval_ns"])))
     expect(sum(line["switch"]["jobs"][0]["per_second"]["aggregated"]
                for line in found["switch"]) > 0, True)
+
+    lines = sum(found.values(), [])
+    shown = keys(lines).union(*(line["per_second"] for line in lines))
+    for host, what in (("ps", "jobs"), ("w0", "sockets")):
+        shown.update(found[host][0][what][0]["per_second"])
+    expect({"stall_ms", "srtt_us", "quota", "drops", "answered"} - shown,
+           set())
+    expect(shown - explained(), set())
 
 
 class Stuck:
@@ -233,6 +263,25 @@ def a_terminal_shows_it_and_is_left_as_it_was():
         terminal.close()
 
 
+def a_switch_needs_no_module():
+    words = "top", "batch", "interval", "1ms", "count", "1"
+    with without_module("ps", *(f"w{rank}" for rank in range(WORKERS))):
+        table = text("switch", *words)
+        head, _, switch, columns, row = table.splitlines()
+        expect(head.endswith(": the module is not loaded"), True)
+        expect(bool(re.match(r"switch: \d of 8 aggregators", switch)), True)
+        expect((columns.split()[0], row.split()[0]), ("JOB", str(JOB)))
+        line, = lines_of(top("switch", "-json", *words))
+        expect((line["jobs"], line["sockets"], set(line["per_second"].values())),
+               ([], [], {0}))
+        expect([job["id"] for job in line["switch"]["jobs"]], [JOB])
+        # where there is none either
+        expect(atp("ps", *words), (
+            2, "Error: this kernel does not speak ATP; "
+            "load the module: modprobe atp\n",
+        ))
+
+
 if __name__ == "__main__":
     try:
         code = run((
@@ -240,6 +289,7 @@ if __name__ == "__main__":
             it_names_who_is_waited_for,
             batch_is_separated_and_counted,
             a_terminal_shows_it_and_is_left_as_it_was,
+            a_switch_needs_no_module,
         ))
     finally:
         rack("down")

@@ -251,6 +251,16 @@ static int nl_found(const struct nlmsghdr *nlh, void *arg)
 	return nl_group(nl, tb[CTRL_ATTR_MCAST_GROUPS]);
 }
 
+void nl_no_family(const struct nl *nl)
+{
+	if (nl->error == -ENOENT)
+		fprintf(stderr,
+			"Error: this kernel does not speak ATP; load the module: modprobe atp\n");
+	else if (nl->error)
+		fprintf(stderr, "Error: family \"%s\": %s.\n", ATP_GENL_NAME,
+			strerror(-nl->error));
+}
+
 /* Asking for the family also lets the kernel load the module. */
 static int nl_resolve(struct nl *nl)
 {
@@ -266,14 +276,8 @@ static int nl_resolve(struct nl *nl)
 	err = nl_run(&ctrl, &ctrl_set, nl_found, nl);
 	nl->seq = ctrl.seq;
 	nl->error = ctrl.error;
-	if (nl->quiet)
-		return err;
-	if (nl->error == -ENOENT)
-		fprintf(stderr,
-			"Error: this kernel does not speak ATP; load the module: modprobe atp\n");
-	else if (nl->error)
-		fprintf(stderr, "Error: family \"%s\": %s.\n", ATP_GENL_NAME,
-			strerror(-nl->error));
+	if (!nl->quiet)
+		nl_no_family(nl);
 	return err;
 }
 
@@ -303,7 +307,8 @@ int nl_open(struct nl *nl)
 
 void nl_close(struct nl *nl)
 {
-	mnl_socket_close(nl->sock);
+	if (nl->sock)
+		mnl_socket_close(nl->sock);
 	nl->sock = NULL;
 }
 

@@ -61,6 +61,9 @@ typedef int (*nl_fn)(const struct nlmsghdr *nlh, void *arg);
 
 /* Connect; @nl is zero but for @quiet and a request that may have been begun */
 int nl_open(struct nl *nl);
+/* Tell the user why a quiet nl_open() found no family */
+void nl_no_family(const struct nl *nl);
+/* Also what is not open */
 void nl_close(struct nl *nl);
 
 /* Begin a request in @nl->request; attributes follow by mnl_attr_put_*() */

@@ -232,7 +232,8 @@ static void put_all(struct metrics *all, const struct snapshot *now)
 {
 	unsigned int i;
 
-	put_family(all, &now->family);
+	if (now->has_module)
+		put_family(all, &now->family);
 	for (i = 0; i < now->jobs.count; i++)
 		put_job(all, &now->jobs.job[i]);
 	for (i = 0; i < now->socks.count; i++)
@@ -301,7 +302,7 @@ int stats_prometheus(int argc, char **argv)
 			duparg("file", *argv);
 		path = *argv;
 	}
-	err = nl_open(&nl);
+	err = snapshot_open(&nl);
 	if (err)
 		return err;
 	err = snapshot_take(&nl, &now);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Asks the kernel and the switch's maps for all they know. */
+#include <errno.h>
 #include <linux/atp_netlink.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,21 @@ static int no_memory(void)
 {
 	fprintf(stderr, "Error: no memory.\n");
 	return -2;
+}
+
+int snapshot_open(struct nl *nl)
+{
+	int err;
+
+	nl->quiet = true;
+	err = nl_open(nl);
+	nl->quiet = false;
+	/* what a switch knows is in its maps */
+	if (err && nl->error == -ENOENT && sw_running())
+		return 0;
+	if (err)
+		nl_no_family(nl);
+	return err;
 }
 
 static int take_family(struct nl *nl, struct snapshot *now)
@@ -73,7 +89,8 @@ static int take_switch(struct snapshot *now)
 		return 0;
 	if (sw_open(&sw) || sw_others_get(&sw, &now->others)) {
 		fprintf(stderr, "The switch is not shown: %s\n", sw_error());
-		return 0;
+		/* without the module there is nothing else */
+		return now->has_module ? 0 : -2;
 	}
 	now->has_switch = true;
 	now->settings = sw.settings;
@@ -85,19 +102,29 @@ static int take_switch(struct snapshot *now)
 	return err;
 }
 
-int snapshot_take(struct nl *nl, struct snapshot *now)
+static int take_module(struct nl *nl, struct snapshot *now)
 {
-	struct timespec ts;
 	int err;
 
-	memset(now, 0, sizeof(*now));
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now->time = ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 	err = job_fetch(nl, false, 0, &now->jobs);
 	if (!err)
 		err = sock_fetch(nl, &now->socks);
 	if (!err)
 		err = take_family(nl, now);
+	return err;
+}
+
+int snapshot_take(struct nl *nl, struct snapshot *now)
+{
+	struct timespec ts;
+	int err = 0;
+
+	memset(now, 0, sizeof(*now));
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now->time = ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+	now->has_module = nl->sock;
+	if (now->has_module)
+		err = take_module(nl, now);
 	if (!err)
 		err = take_switch(now);
 	return err;

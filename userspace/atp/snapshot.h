@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Everything that this host knows at one moment: jobs, sockets, counters of the
- * namespace, and the switch if one runs here.
+ * Everything that this host knows at one moment: jobs, sockets and counters of
+ * the namespace, of the module; and the switch if one runs here, which needs no
+ * module.
  */
 #ifndef _ATP_SNAPSHOT_H
 #define _ATP_SNAPSHOT_H
@@ -24,6 +25,7 @@ struct snapshot_port {
 /**
  * struct snapshot - what is known
  * @time: nanoseconds of CLOCK_MONOTONIC
+ * @has_module: it is there, and @jobs to @family are known
  * @jobs: jobs
  * @socks: worker sockets, those of the user if no others may be seen
  * @raw: message that @family points into
@@ -39,6 +41,7 @@ struct snapshot_port {
  */
 struct snapshot {
 	uint64_t		time;
+	bool			has_module;
 	struct job_list		jobs;
 	struct sock_list	socks;
 	struct nl_list		raw;
@@ -52,6 +55,11 @@ struct snapshot {
 	struct snapshot_port	*port;
 	unsigned int		ports;
 };
+
+/* Connect as nl_open() does; where there is no module but a switch, @nl stays
+ * closed.
+ */
+int snapshot_open(struct nl *nl);
 
 /* Return: 0 or -2; free it in either case */
 int snapshot_take(struct nl *nl, struct snapshot *now);

@@ -131,7 +131,7 @@ int do_top(int argc, char **argv)
 		return 0;
 	}
 	parse(argc, argv, &plan, &top);
-	err = nl_open(&nl);
+	err = snapshot_open(&nl);
 	if (err)
 		return err;
 	err = snapshot_take(&nl, &top.now);

@@ -98,13 +98,22 @@ uint64_t top_drop_rate(const struct top *top)
 	return top_host_rate(top, NULL);
 }
 
-/* Fragments that got their result in the interval; a run begins at zero. */
+/* Is a fragment or run older than another?  Both numbers may wrap around. */
+static bool is_older(uint32_t number, uint32_t than)
+{
+	return (int32_t)(number - than) < 0;
+}
+
+/* Fragments that got their result in the interval.  A run begins at zero, and a
+ * socket that has left one is there again.
+ */
 static uint32_t sock_answered(const struct top *top,
 			      const struct sock_reply *sock)
 {
 	const struct sock_reply *old = sock_before(top, sock);
 
-	if (!old || old->info.epoch != sock->info.epoch)
+	if (!old || old->info.epoch != sock->info.epoch ||
+	    is_older(sock->info.una, old->info.una))
 		return sock->info.una;
 	return sock->info.una - old->info.una;
 }
@@ -123,20 +132,77 @@ void top_sock(const struct top *top, const struct sock_reply *sock,
 	rate->goodput = top_per_second(top, answered * sock->info.fragment, 0);
 }
 
+static bool has_joined(const struct sock_reply *sock, uint32_t job)
+{
+	return sock->job == job && sock->info.state == ATP_JOINED;
+}
+
+/* The run of a job that its sockets have joined, zero for none; some may not
+ * have heard yet that the one before has ended.
+ */
+static uint32_t job_epoch(const struct sock_list *list, uint32_t job)
+{
+	const struct sock_reply *sock;
+	uint32_t epoch = 0;
+	bool found = false;
+	unsigned int i;
+
+	for (i = 0; i < list->count; i++) {
+		sock = &list->sock[i];
+		if (!has_joined(sock, job))
+			continue;
+		if (!found || is_older(epoch, sock->info.epoch))
+			epoch = sock->info.epoch;
+		found = true;
+	}
+	return epoch;
+}
+
+/* The oldest fragment of a run that a socket here has no result of.  Zero if
+ * none has joined it: there it begins.
+ */
+static uint32_t job_una(const struct sock_list *list, uint32_t job,
+			uint32_t epoch)
+{
+	const struct sock_reply *sock;
+	bool found = false;
+	uint32_t una = 0;
+	unsigned int i;
+
+	for (i = 0; i < list->count; i++) {
+		sock = &list->sock[i];
+		if (!has_joined(sock, job) || sock->info.epoch != epoch)
+			continue;
+		if (!found || is_older(sock->info.una, una))
+			una = sock->info.una;
+		found = true;
+	}
+	return una;
+}
+
+/* Fragments of which the last worker here got the result.  One that leaves does
+ * not make them less; one that was not seen before may be behind.
+ */
+static uint32_t job_answered(const struct top *top, uint32_t job)
+{
+	uint32_t epoch = job_epoch(&top->now.socks, job);
+	uint32_t now = job_una(&top->now.socks, job, epoch);
+	uint32_t before = job_una(&top->before.socks, job, epoch);
+
+	return is_older(now, before) ? 0 : now - before;
+}
+
 /* What the worker sockets of this host know of a job */
 static void job_of_socks(const struct top *top, const struct job_reply *job,
 			 struct top_job *rate)
 {
+	uint64_t answered = job_answered(top, job->id);
 	const struct sock_reply *sock;
-	uint64_t answered = 0;
 	unsigned int i;
 
 	for (i = 0; i < top->now.socks.count; i++) {
 		sock = &top->now.socks.sock[i];
-		if (sock->job != job->id)
-			continue;
-		answered += sock_answered(top, sock);
-		if (sock->info.state == ATP_JOINED &&
+		if (has_joined(sock, job->id) &&
 		    sock->info.una != sock->info.nxt) {
 			rate->waiting |= sock->info.ranks;
 			if (sock->info.flags & ATP_INFO_SERVER)

@@ -41,9 +41,13 @@ static void host_text(const struct top *top, FILE *to)
 
 	if (localtime_r(&now, &tm))
 		strftime(text, sizeof(text), "%T", &tm);
-	fprintf(to, "atp top %s: packets in %" PRIu64 "/s out %" PRIu64
-		"/s refused %" PRIu64 "/s\n", text,
-		top_host_rate(top, "in_packets"),
+	fprintf(to, "atp top %s: ", text);
+	if (!top->now.has_module) {
+		fprintf(to, "the module is not loaded\n");
+		return;
+	}
+	fprintf(to, "packets in %" PRIu64 "/s out %" PRIu64 "/s refused %"
+		PRIu64 "/s\n", top_host_rate(top, "in_packets"),
 		top_host_rate(top, "out_packets"), top_drop_rate(top));
 }
 
@@ -161,12 +165,11 @@ static void switch_text(const struct top *top, FILE *to)
 			switch_job_text(top, &now->switch_job[i], to);
 }
 
-void top_text(const struct top *top, FILE *to)
+static void jobs_text(const struct top *top, FILE *to)
 {
 	const struct snapshot *now = &top->now;
 	unsigned int i;
 
-	host_text(top, to);
 	fprintf(to, "%10s %-6s %7s %-4s %10s %9s %8s %8s %8s %8s %s\n", "JOB",
 		"ROLE", "JOINED", "", "GOODPUT", "FRAGS/S", "RESENT/S",
 		"RAW/S", "COLL/S", "ECN/S", "WAITS FOR");
@@ -181,6 +184,13 @@ void top_text(const struct top *top, FILE *to)
 	for (i = 0; i < now->socks.count; i++)
 		if (top_wanted(top, now->socks.sock[i].job))
 			sock_text(top, &now->socks.sock[i], to);
-	if (now->has_switch)
+}
+
+void top_text(const struct top *top, FILE *to)
+{
+	host_text(top, to);
+	if (top->now.has_module)
+		jobs_text(top, to);
+	if (top->now.has_switch)
 		switch_text(top, to);
 }

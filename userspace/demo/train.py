@@ -5,8 +5,8 @@
 Each worker has every W-th image, computes the gradients of its own batch, and
 gets the sums over all workers through AF_ATP; so all workers take the same
 steps.  With --optimiser ps the sums go to an application on the PS host (--serve),
-which takes the steps and gives all workers the parameters.  --alone is the oracle: one process takes the batches of all workers and
-adds their gradients itself.
+which takes the steps and gives all workers the parameters.  --alone is the oracle:
+one process takes the batches of all workers and adds their gradients itself.
 """
 
 import argparse
