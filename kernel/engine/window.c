@@ -85,6 +85,14 @@ void atp_cong_undo(struct atp_cong *c)
 	c->prior_cwnd = 0;
 }
 
+void atp_cong_ease(struct atp_cong *c)
+{
+	if (!c->prior_cwnd)
+		return;
+	c->cwnd = max(c->cwnd, c->ssthresh);
+	c->prior_cwnd = 0;
+}
+
 void atp_rtt_init(struct atp_rtt *r)
 {
 	memset(r, 0, sizeof(*r));

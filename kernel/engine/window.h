@@ -53,6 +53,8 @@ bool atp_cong_reduce(struct atp_cong *c, u32 seq, u32 nxt);
 void atp_cong_timeout(struct atp_cong *c, u32 nxt);
 /* The last timeout was spurious.  Harmless without one. */
 void atp_cong_undo(struct atp_cong *c);
+/* There was a loss, but the path is not empty: like any other loss it halves */
+void atp_cong_ease(struct atp_cong *c);
 
 /**
  * struct atp_rtt - round trip and retransmission timeout, in nanoseconds

@@ -144,6 +144,7 @@ struct atp_worker_stats {
  * @txno: number of the next transmission
  * @answered: highest transmission numbers that were answered, falling
  * @loss: after a timeout, until una passes @loss_end
+ * @holes: something behind una had been answered then, so una was lost
  * @asked: STATUS has had una sent again since the timer ran
  * @told: STATUS has named who is missing at una since the timer ran
  * @loss_end: nxt at the time of the timeout
@@ -177,6 +178,7 @@ struct atp_worker {
 	u32	txno;
 	u32	answered[ATP_DUP_THRESH];
 	bool	loss;
+	bool	holes;
 	bool	asked;
 	bool	told;
 	u32	loss_end;

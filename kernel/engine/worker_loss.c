@@ -98,10 +98,10 @@ void atp_loss_detect(struct atp_worker *w, const struct atp_frag *f, u64 now)
 	}
 }
 
-/* The timeout was spurious: the window is what it was, and what counts as lost
- * since is on its way.  With new transmission numbers, since the order of the
- * old ones was lost; so answers to later ones may still show a true loss.
- * Values that the PS has asked for are due anyway.
+/* The timeout was early: what counts as lost since is on its way.  With new
+ * transmission numbers, since the order of the old ones was lost; so answers to
+ * later ones may still show a true loss.  Values that the PS has asked for are
+ * due anyway.  The window is what it was, if nothing at all was lost.
  */
 void atp_loss_undo(struct atp_worker *w)
 {
@@ -117,8 +117,12 @@ void atp_loss_undo(struct atp_worker *w)
 		w->lost--;
 		atp_flight_add(w, seq);
 	}
-	atp_cong_undo(&w->cong);
 	w->loss = false;
+	if (w->holes) {
+		atp_cong_ease(&w->cong);
+		return;
+	}
+	atp_cong_undo(&w->cong);
 	w->stats.spurious++;
 }
 
@@ -163,8 +167,12 @@ void atp_worker_timeout(struct atp_worker *w, u64 now)
 	} else {
 		w->stats.timeouts++;
 		/* The window falls once for all timeouts in a row. */
-		if (!w->rtt.backoff)
+		if (!w->rtt.backoff || !w->loss)
 			atp_cong_timeout(&w->cong, w->nxt);
+		/* Whoever has sent what was answered behind una has sent una
+		 * before, so nobody is late, and it was lost.
+		 */
+		w->holes = w->inflight + w->lost != w->nxt - w->una;
 		w->loss = true;
 		w->loss_end = w->nxt;
 		/* what all workers need to recover is no round trip */
@@ -225,9 +233,11 @@ static void waits(struct atp_worker *w, u64 now, u32 missing)
 	const struct atp_frag *f = atp_frag(w, w->una);
 
 	/* A round trip in which no peer had a part.  Of the last transmission:
-	 * only that one asked, or it is within the timer.
+	 * only that one asked, or it is within the timer.  Who has not asked is
+	 * told as well if a rank at the same address has.
 	 */
-	if (w->rtt.backoff == 1 || now - f->sent < w->rtt.rto)
+	if (f->state & ATP_FRAG_RESENT &&
+	    (w->rtt.backoff == 1 || now - f->sent < w->rtt.rto))
 		atp_rtt_path(&w->rtt, now - f->sent);
 	/* As long as they are coming, ask as often as at first. */
 	if (w->waiting & ~missing)

@@ -289,4 +289,83 @@ TEST(late_answers_undo)
 	done();
 }
 
+/* Something later was answered, so peers have sent una as well: it was lost, and
+ * the window is half of what it was.  The rest is on its way.
+ */
+TEST(a_hole_is_a_loss)
+{
+	start();
+	push_frags(30);
+	EXPECT_EQ(send_all(), 10);
+	now += MSEC;
+	EXPECT_EQ(answer(5), ATP_OK);
+	EXPECT_EQ(send_all(), 2);
+	expire();
+	EXPECT_EQ(w.cong.cwnd, 1);
+	ASSERT_TRUE(send_one());
+	EXPECT_EQ(sent.seq, 0);
+	EXPECT_EQ(w.lost, 10);
+	now += MSEC;
+	EXPECT_EQ(status(0, 0x3), ATP_OK);
+	EXPECT_EQ(w.lost, 0);
+	EXPECT_EQ(w.inflight, 11);
+	EXPECT_EQ(w.cong.cwnd, 5);
+	EXPECT_EQ(w.cong.ssthresh, 5);
+	EXPECT_EQ(w.stats.spurious, 0);
+	EXPECT_FALSE(send_one());
+	done();
+
+	/* the same, seen by an answer to what was not sent again */
+	start();
+	push_frags(30);
+	EXPECT_EQ(send_all(), 10);
+	now += MSEC;
+	EXPECT_EQ(answer(5), ATP_OK);
+	expire();
+	ASSERT_TRUE(send_one());
+	now += MSEC;
+	EXPECT_EQ(answer(6), ATP_OK);
+	EXPECT_EQ(w.lost, 0);
+	EXPECT_EQ(w.cong.ssthresh, 5);
+	EXPECT_LE(w.cong.cwnd, 6);
+	EXPECT_EQ(w.stats.spurious, 0);
+	done();
+}
+
+/* What was undone is over: the next expiry is a first one. */
+TEST(expiry_after_an_early_one)
+{
+	start();
+	push_frags(30);
+	EXPECT_EQ(send_all(), 10);
+	expire();
+	ASSERT_TRUE(send_one());
+	now += MSEC;
+	EXPECT_EQ(status(0, 0x3), ATP_OK);
+	EXPECT_EQ(w.cong.cwnd, 10);
+	/* the switch had it, and has lost it */
+	EXPECT_EQ(status(0, 0xc), ATP_OK);
+	ASSERT_TRUE(send_one());
+	EXPECT_EQ(sent.seq, 0);
+	expire();
+	EXPECT_EQ(w.stats.timeouts, 2);
+	EXPECT_EQ(w.cong.cwnd, 1);
+	ASSERT_TRUE(send_one());
+	EXPECT_FALSE(send_one());
+	done();
+}
+
+/* A rank at the same address has asked: the answer is no round trip of mine. */
+TEST(news_that_another_asked_for)
+{
+	start();
+	push_frags(4);
+	EXPECT_EQ(send_all(), 4);
+	now += 40 * MSEC;
+	EXPECT_EQ(status(0, 0x3), ATP_OK);
+	EXPECT_EQ(w.rtt.srtt, 0);
+	EXPECT_EQ(w.rtt.rto, ATP_RTO_INIT);
+	done();
+}
+
 TAP_MAIN()
