@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Addresses: IPv6 inside, an IPv4 address is v4-mapped. */
+#include <linux/ipv6.h>
 #include <net/addrconf.h>
 #include <net/ip_fib.h>
 #include <net/ipv6.h>
@@ -21,7 +22,9 @@ bool atp_addr_local(struct net *net, const struct in6_addr *addr)
 {
 	if (ipv6_addr_v4mapped(addr))
 		return inet_addr_type(net, addr->s6_addr32[3]) == RTN_LOCAL;
-	/* also while duplicate address detection goes on */
-	return IS_ENABLED(CONFIG_IPV6) &&
+	/* Also while duplicate address detection goes on.  If IPv6 is off
+	 * since boot there is no table to look into.
+	 */
+	return IS_ENABLED(CONFIG_IPV6) && ipv6_mod_enabled() &&
 	       ipv6_chk_addr_and_flags(net, addr, NULL, true, 0, 0);
 }

@@ -368,6 +368,7 @@ int atp_sk_join(struct sock *sk, u32 job, u32 rank, bool nonblock);
 int atp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len);
 bool atp_sk_writeable(const struct sock *sk);
 void atp_write_space(struct sock *sk);
+void atp_sk_refused(struct sock *sk);
 struct atp_push *atp_push_new(struct sock *sk, u32 len);
 void atp_chunk_put(struct sock *sk, struct atp_chunk *chunk);
 

@@ -189,6 +189,17 @@ static bool atp_sk_sleeps_for_ever(const struct sock *sk)
 	return READ_ONCE(atp_sk(sk)->idle) && file && file_count(file) == 1;
 }
 
+/* A push was refused: who waits for edges or signals gets one when there is
+ * room, also if it never asked poll.  Context: socket lock.
+ */
+void atp_sk_refused(struct sock *sk)
+{
+	sock_owned_by_me(sk);
+
+	WRITE_ONCE(atp_sk(sk)->nospace, true);
+	sk_set_bit(SOCKWQ_ASYNC_NOSPACE, sk);
+}
+
 /* Also evaluated without the lock, so of single words only. */
 static bool atp_sk_may_push(struct sock *sk, u32 cost, u32 run)
 {
@@ -280,6 +291,7 @@ static int atp_push_begin(struct sock *sk, u32 cost, int flags, u32 *run,
 	err = -EAGAIN;
 	if (atp_sk_space(sk) < (int)cost) {
 		WRITE_ONCE(as->wanted, cost);
+		atp_sk_refused(sk);
 		goto out;
 	}
 	WRITE_ONCE(as->wanted, 0);
@@ -380,8 +392,9 @@ int atp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 {
 	int err;
 
+	/* sendmmsg() says MSG_BATCH of all messages but the last */
 	if (msg->msg_flags & ~(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_EOR |
-			       MSG_ZEROCOPY | MSG_CMSG_COMPAT))
+			       MSG_ZEROCOPY | MSG_BATCH | MSG_CMSG_COMPAT))
 		return -EOPNOTSUPP;
 	if (msg->msg_namelen)
 		return -EISCONN;

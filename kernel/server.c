@@ -371,8 +371,10 @@ int atp_server_answer(struct sock *sk, const struct atp_chunk *chunk)
 	spin_lock_bh(&ps->lock);
 	left = atp_server_due(as, chunk->elements);
 	/* until something is pulled */
-	if (left == -EAGAIN)
+	if (left == -EAGAIN) {
 		WRITE_ONCE(as->unasked, true);
+		atp_sk_refused(sk);
+	}
 	for (; left > 0 && ps->engine.server.joined; left--) {
 		lanes += atp_ps_answer(&ps->engine, ktime_get_ns(), lanes,
 				       &out);

@@ -41,6 +41,7 @@ OTHERS = re.compile(r"""
     |skb_(put|trim|checksum|copy_bits|dump|queue_purge|set_owner_w)|consume_skb
     |kfree_skb_reason|csum_.*|dst_release|dst_cache_([sg]et_ip[46]|destroy)
     |dst_cache_reset_now|__ipv6_addr_type|inet_addr_type|ipv6_chk_addr_and_flags
+    |ipv6_mod_enabled
     |setup_udp_tunnel_sock|udp_tunnel_sock_release|ip_sock_set_mtu_discover
     |genlmsg_put|(__)?nla_.*|netlink_(has_listeners|ns_capable|set_err)
     |ns_capable

@@ -289,6 +289,52 @@ TEST(edge_of_room)
 	}
 }
 
+/* All results are there, so nothing that comes says that there is room, and poll was
+ * last asked when there was some: for less than is refused then.
+ */
+TEST(edge_of_room_when_idle)
+{
+	char bytes[8192] = {};
+	int fds[2], ep, i;
+
+	join_pair(fds, "");
+	set_sndbuf(fds[0], 32768);
+	ep = watch(fds[0], EPOLLIN | EPOLLOUT | EPOLLET);
+	/* of 64 KiB, each a little more than 8 */
+	for (i = 0; i < 7; i++) {
+		push(fds[0], bytes, sizeof(bytes));
+		push(fds[1], bytes, sizeof(bytes));
+	}
+	for (i = 0; i < 7; i++)
+		pull(fds[1], bytes, sizeof(bytes));
+	while (info_of(fds[0]).una != info_of(fds[0]).end)
+		poll(NULL, 0, 1);
+	EXPECT_EQ(seen(ep, 0), EPOLLIN | EPOLLOUT);
+	EXPECT_EQ(seen(ep, 0), 0);
+	EXPECT_ERRNO(send(fds[0], bytes, sizeof(bytes), MSG_DONTWAIT), EAGAIN);
+	for (i = 0; i < 7; i++)
+		pull(fds[0], bytes, sizeof(bytes));
+	EXPECT_TRUE(seen(ep, LIMIT_MS) & EPOLLOUT);
+}
+
+/* The application at the PS has pushed before it pulled. */
+TEST(edge_of_being_asked)
+{
+	int fds[2], ep;
+	int32_t lane = 1;
+
+	join_with_server(fds);
+	ep = watch(fds[1], EPOLLOUT | EPOLLET);
+	EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLOUT);
+	set_nonblock(fds[1], false);
+	EXPECT_ERRNO(send(fds[1], &lane, 4, MSG_DONTWAIT), EAGAIN);
+	push(fds[0], &lane, 4);
+	pull(fds[1], &lane, 4);
+	EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLOUT);
+	push(fds[1], &lane, 4);
+	pull(fds[0], &lane, 4);
+}
+
 TEST(edge_of_joining)
 {
 	int fds[2], ep;

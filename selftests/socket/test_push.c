@@ -113,6 +113,34 @@ TEST(flags_refused)
 	EXPECT_EQ(send(fds[0], &lane, 4, MSG_EOR | MSG_NOSIGNAL), 4);
 }
 
+/* The kernel marks all but the last. */
+TEST(several_messages_at_once)
+{
+	int32_t lanes[3][2] = { { 1, 2 }, { 3, 4 }, { 5, 6 } }, sum[2];
+	struct mmsghdr messages[3] = {};
+	struct iovec iov[3];
+	int fds[2], k, i;
+
+	join_pair(fds, "");
+	for (i = 0; i < 2; i++)
+		set_dtype(fds[i], ATP_INT32);
+	for (k = 0; k < 3; k++) {
+		iov[k] = (struct iovec){ lanes[k], sizeof(lanes[k]) };
+		messages[k].msg_hdr.msg_iov = &iov[k];
+		messages[k].msg_hdr.msg_iovlen = 1;
+	}
+	for (i = 0; i < 2; i++)
+		EXPECT_EQ(sendmmsg(fds[i], messages, 3, 0), 3);
+	for (k = 0; k < 3; k++) {
+		EXPECT_EQ(messages[k].msg_len, sizeof(lanes[k]));
+		for (i = 0; i < 2; i++) {
+			pull(fds[i], sum, sizeof(sum));
+			EXPECT_EQ(sum[0], 2 * lanes[k][0]);
+			EXPECT_EQ(sum[1], 2 * lanes[k][1]);
+		}
+	}
+}
+
 TEST(address_refused)
 {
 	struct sockaddr_atp addr = {
