@@ -92,7 +92,7 @@ check "what perf is compared with" has atp-perf usr/lib/atp/perf-gloo \
 	usr/lib/atp/perf-mpi
 check "the service" has atp-switch lib/systemd/system/atp-switch.service \
 	usr/share/doc/atp-switch/examples/dispatcher.conf
-check "the library" has libatp "usr/lib/$multiarch/libatp.so.1.0.0"
+check "the library" has libatp "usr/lib/$multiarch/libatp.so.1.1.0"
 check "the headers" has libatp-dev usr/include/atp.h usr/include/linux/atp.h \
 	usr/share/man/man3/{libatp,atp_join,atp_wait}.3.gz
 check "it has no page of atp-tools" has_not libatp-dev man7

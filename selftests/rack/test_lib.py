@@ -12,102 +12,10 @@ import threading
 
 import numpy as np
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-TOP = os.path.join(HERE, "../..")
-os.environ.setdefault("LIBATP", os.path.join(TOP, "build/lib/libatp.so.1"))
-sys.path.insert(0, os.path.join(HERE, "../lib"))
-sys.path.insert(0, os.path.join(TOP, "userspace/python"))
-import atp  # noqa: E402
-from rack import inside, rack, run  # noqa: E402
+from ranks import (JOB, LONG, TOP, WORKERS, Run, atp, expect, gradients,
+                   inside, main, reduce, same, total)
 
-WORKERS = 3
-JOB = 7
-SCALE = 10**8
-TIMEOUT = 2
-LONG = 60
 NOBODY = 65534
-
-
-class Run:
-    """All ranks in this process; only what never waits can be used."""
-
-    def __enter__(self):
-        self.jobs = []
-        for rank in range(WORKERS):
-            with inside(f"w{rank}"):
-                self.jobs.append(atp.Job(JOB, rank))
-        for job in self.jobs:
-            job._wait_joined(LONG)
-        return self.jobs
-
-    def __exit__(self, *_):
-        for job in self.jobs:
-            job.close()
-
-
-def expect(got, want):
-    if got != want:
-        raise AssertionError(f"got {got}, expected {want}")
-
-
-def same(got, want):
-    if got.dtype != want.dtype or got.shape != want.shape:
-        raise AssertionError(f"{got.dtype} {got.shape}")
-    wrong = np.flatnonzero(got.view(np.uint32) != want.view(np.uint32))
-    if len(wrong):
-        raise AssertionError(f"{len(wrong)} of {got.size}, {wrong[:5]}")
-
-
-def gradients(rng, shape):
-    return [
-        np.array(
-            rng.standard_normal(shape) * 10.0 ** -rng.integers(0, 6),
-            np.float32,
-        )
-        for _ in range(WORKERS)
-    ]
-
-
-def total(arrays):
-    """What the protocol promises, in float64, which is exact enough.
-
-    The product of a float32 and 10^8 has 43 bits; the quotient of a 31-bit
-    number by 10^8 is never nearer to a tie of float32 than 2^-44 of it.
-    """
-    if arrays[0].dtype == np.int32:
-        return sum(a.astype(np.int64) for a in arrays).astype(np.int32)
-    scaled = [np.rint(a.astype(np.float64) * SCALE) for a in arrays]
-    # adding zero makes an unsigned zero
-    return ((sum(scaled) + 0.0) / SCALE).astype(np.float32)
-
-
-def settle(requests):
-    """All requests of all ranks, by their descriptors."""
-    waiting = dict(requests)
-    while waiting:
-        poll = select.poll()
-        for job in {job for job, _ in waiting}:
-            poll.register(job.fileno(), select.POLLIN)
-        if not poll.poll(LONG * 1000):
-            raise AssertionError([j.describe() for j, _ in waiting])
-        waiting = {
-            (job, number): request
-            for (job, number), request in waiting.items()
-            if not request.done()
-        }
-
-
-def reduce(jobs, *tensors):
-    """tensors: for each, an array per rank"""
-    want = [total(arrays) for arrays in tensors]
-    requests = {}
-    for rank, job in enumerate(jobs):
-        for number, arrays in enumerate(tensors):
-            requests[job, number] = job.allreduce_start(arrays[rank])
-    settle(requests)
-    for arrays, sums in zip(tensors, want):
-        for array in arrays:
-            same(array, sums)
 
 
 def tensors_of_any_length():
@@ -314,115 +222,6 @@ def a_sum_that_does_not_fit():
         reduce(jobs, [np.ones(9, np.int32) for _ in jobs])
 
 
-def a_silent_rank_is_named():
-    with Run() as jobs:
-        requests = [
-            job.allreduce_start(np.ones(1000, np.float32)) for job in jobs[:2]
-        ]
-        rack("link", "w2", "down")
-        try:
-            for request in requests:
-                try:
-                    request.wait(LONG)
-                    raise AssertionError("nothing is missing")
-                except atp.Error as error:
-                    expect(error.errno, errno.ETIMEDOUT)
-                    expect(error.reason, atp.Reason.SILENT)
-                    expect(error.ranks, (2,))
-                    expect(error.strerror, f"job {JOB}: rank 2 is silent")
-            # and once more
-            try:
-                jobs[0].allreduce_start(np.ones(1, np.float32))
-                raise AssertionError("the run is over")
-            except atp.Error as error:
-                expect(error.errno, errno.ETIMEDOUT)
-        finally:
-            rack("link", "w2", "up")
-
-
-def a_silent_ps_is_told_from_a_silent_rank():
-    with Run() as jobs:
-        request = jobs[0].allreduce_start(np.ones(1000, np.float32))
-        rack("link", "ps", "down")
-        try:
-            request.wait(LONG)
-            raise AssertionError("nobody has added")
-        except atp.Error as error:
-            expect(error.errno, errno.EHOSTDOWN)
-            expect(error.reason, atp.Reason.PS_SILENT)
-            expect(error.ranks, ())
-            expect(error.strerror, f"job {JOB}: the PS is silent, or this host is cut off")
-        finally:
-            rack("link", "ps", "up")
-
-
-def ranks_that_left_are_named():
-    with Run() as jobs:
-        jobs[0].close()
-        jobs[2].close()
-        request = jobs[1].allreduce_start(np.ones(1, np.float32))
-        try:
-            request.wait(LONG)
-            raise AssertionError("nothing is missing")
-        except atp.Error as error:
-            expect(error.errno, errno.ECONNRESET)
-            expect(error.reason, atp.Reason.LEFT)
-            expect(error.ranks, (0, 2))
-            expect(error.strerror, f"job {JOB}: ranks 0,2 have left")
-
-
-def joining_fails_in_words():
-    for host, job, rank, number, words in (
-        ("w0", 99, 0, errno.ENOENT, "no such job on this host"),
-        ("w0", JOB, 9, errno.EINVAL, "there is no rank 9"),
-        ("w0", JOB, 70000, errno.EINVAL, "there is no rank 70000"),
-        ("w0", JOB, 1, errno.EADDRNOTAVAIL,
-         "the address of rank 1 is not on this host"),
-    ):
-        try:
-            with inside(host):
-                atp.join(job, rank)
-            raise AssertionError("it joined")
-        except atp.Error as error:
-            expect(error.errno, number)
-            expect(error.strerror, f"job {job}: {words}")
-    try:
-        with inside("w0"):
-            atp.join(JOB, 0, timeout=0.1)
-        raise AssertionError("it joined alone")
-    except TimeoutError as error:
-        expect(
-            error.strerror, f"job {JOB}: rank 0 waits for the others to join"
-        )
-
-
-def arguments_are_checked():
-    with Run() as jobs:
-        read_only = np.ones(3, np.float32)
-        read_only.flags.writeable = False
-        for wrong, exception in (
-            (np.ones(3), TypeError),
-            ([1.0, 2.0], TypeError),
-            (np.ones(3, ">f4"), TypeError),
-            (read_only, ValueError),
-        ):
-            try:
-                jobs[0].allreduce(wrong)
-                raise AssertionError(f"{wrong!r} was taken")
-            except exception:
-                pass
-        info = jobs[1].info()
-        expect((info.job, info.rank, info.workers), (JOB, 1, WORKERS))
-        expect(info.reason, atp.Reason.NONE)
-        jobs[2].close()
-        jobs[2].close()
-        try:
-            jobs[2].allreduce(np.ones(1, np.float32))
-            raise AssertionError("it has left")
-        except ValueError:
-            pass
-
-
 def the_library_in_c():
     """The program of the manual page, in a process per rank."""
     processes = []
@@ -454,25 +253,9 @@ TESTS = (
     the_descriptor_tells_what_is_done,
     a_wait_has_a_limit,
     a_sum_that_does_not_fit,
-    a_silent_rank_is_named,
-    a_silent_ps_is_told_from_a_silent_rank,
-    ranks_that_left_are_named,
-    joining_fails_in_words,
-    arguments_are_checked,
     the_library_in_c,
 )
 
 
-def main():
-    subprocess.run(["modprobe", "atp"], check=True)
-    rack("up", WORKERS, 1500)
-    rack("job_add", JOB, WORKERS, 4, "fragment", 1400, "timeout",
-         TIMEOUT * 1000)
-    try:
-        return run(TESTS)
-    finally:
-        rack("down")
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(TESTS))

@@ -24,6 +24,7 @@ sys.path.insert(0, os.path.join(TOP, "userspace/python"))
 import atp  # noqa: E402
 from rack import atp as tool  # noqa: E402
 from rack import inside, rack, run  # noqa: E402
+from ranks import HOLDER, add_job, no_memory  # noqa: E402
 
 WORKERS = 3
 JOB = 7
@@ -289,6 +290,51 @@ def results_of_another_length():
             pass
 
 
+def results_of_another_type():
+    with joined() as (jobs, server):
+        for dtype in (np.float32, np.int32):
+            for job in jobs:
+                job.allreduce_start(np.ones(10, dtype))
+        sums = [server.pull(LONG) for _ in range(2)]
+        for wrong in (np.ones(10, np.int32), np.ones(20, np.float32)):
+            try:
+                server.push(wrong)
+                raise AssertionError("it was taken")
+            except TypeError:
+                pass
+        for part in sums:
+            server.push(make(part.values))
+
+
+def memory_is_short_for_a_moment():
+    # what workers send at once; more pages than a socket has in reserve
+    count = 10 * LANES
+    arrays = [np.full(count, rank, np.float32) for rank in range(WORKERS)]
+    result = make(total(arrays))
+    with joined() as (jobs, server):
+        requests = [
+            job.allreduce_start(array) for job, array in zip(jobs, arrays)
+        ]
+        until("all is added", lambda:
+              server.info().end - server.info().una == count // LANES)
+        with no_memory():
+            try:
+                server.pull(0)
+                raise AssertionError("there is no memory")
+            except TimeoutError:
+                pass
+        sums = server.pull(LONG)
+        expect(len(sums.values), count)
+        with no_memory() as end:
+            timer = threading.Timer(0.3, end)
+            timer.start()
+            server.push(make(sums.values))
+            timer.join()
+        for request, array in zip(requests, arrays):
+            request.wait(LONG)
+            expect(array.tobytes(), result.tobytes())
+
+
 def a_host_that_does_not_know():
     """One of them was told of the job without "server"."""
     _, text = tool("w1", "-json", "job", "show", JOB)
@@ -325,6 +371,8 @@ TESTS = (
     another_one_is_refused,
     who_may_be_it,
     results_of_another_length,
+    results_of_another_type,
+    memory_is_short_for_a_moment,
     a_host_that_does_not_know,
     its_namespace_goes_and_the_module,
 )
@@ -334,6 +382,7 @@ def main():
     subprocess.run(["modprobe", "atp"], check=True)
     rack("up", WORKERS, 1500)
     rack("job_add", JOB, WORKERS, 4, "fragment", 4 * LANES, "server")
+    add_job(HOLDER)
     try:
         return run(TESTS)
     finally:

@@ -41,6 +41,12 @@ man_pages() {
 	done
 }
 
+# function_pages: links, one for each function of libatp
+function_pages() {
+	sed -n "s|^\t\(atp_[a-z_]*\);|$local/share/man/man3/\1.3|p" \
+		userspace/lib/libatp.map
+}
+
 # module: one, for that kernel
 module() {
 	local found
@@ -56,6 +62,8 @@ check "headers" there "${headers[@]/#/$dest/usr/include/}" \
 	"$local"/include/{atp.h,linux/atp.h}
 mapfile -t pages < <(man_pages)
 check "man pages" there "${pages[@]}"
+mapfile -t functions < <(function_pages)
+check "links to libatp(3)" there "${functions[@]}"
 check "the library" there \
 	"$local"/lib/{libatp.a,libatp.so.?*,pkgconfig/libatp.pc}
 check "the Python module" there \

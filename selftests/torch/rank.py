@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import signal
+import subprocess
 import sys
 import types
 
@@ -23,6 +24,9 @@ import doc_blocks  # noqa: E402
 import train_ddp  # noqa: E402
 
 JOB, VICTIM = 7, 1
+# of as many workers as JOB, to be removed; and one that has more than there are ranks
+REMOVED, LARGER = 8, 9
+TOOL = os.path.join(HERE, "../../build/bin/atp")
 
 
 def digest(model):
@@ -91,6 +95,64 @@ def short(dtype):
     return list(zip(before, after))
 
 
+def said(call, *args):
+    """What it raises"""
+    try:
+        call(*args)
+    except Exception as error:  # pylint: disable=broad-except
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def parallel(layers):
+    return nn.parallel.DistributedDataParallel(layers)
+
+
+def refused():
+    """What attach() does not take; it leaves the job then."""
+    found = {
+        "plain": said(atp.torch.attach, nn.Linear(2, 2), JOB),
+    }
+    distributed.barrier()
+    model = parallel(nn.Linear(2, 2))
+    with atp.torch.attach(model, JOB) as hook:
+        wrong = types.SimpleNamespace(
+            buffer=lambda: torch.ones(1, dtype=torch.complex64)
+        )
+        found["complex64"] = said(hook.reduce, None, wrong)
+        distributed.barrier()
+    distributed.barrier()
+    found["second"] = said(atp.torch.attach, model, JOB)
+    found["float64"] = said(
+        atp.torch.attach, parallel(nn.Linear(2, 2).double()), JOB
+    )
+    workers = distributed.get_world_size() + 1
+    members = [f"worker 10.0.0.{i + 1}" for i in range(workers)]
+    job = f"job add {LARGER} ps 10.0.0.254 {' '.join(members)}"
+    subprocess.run([TOOL, *job.split()], check=True)
+    found["larger"] = said(atp.torch.attach, parallel(nn.Linear(2, 2)), LARGER)
+    distributed.barrier()
+    return found
+
+
+def idle():
+    """The job is removed between two steps: the thread ends, after how many calls,
+    and what is the next step told?"""
+    model = parallel(nn.Linear(2, 2))
+    hook = atp.torch.attach(model, REMOVED)
+    model(torch.ones(1, 2)).sum().backward()
+    calls, progress = [], hook._job.progress
+    hook._job.progress = lambda: calls.append(None) or progress()
+    distributed.barrier()
+    subprocess.run([TOOL, "job", "del", str(REMOVED)], check=True)
+    hook._thread.join(60)
+    return {
+        "alive": hook._thread.is_alive(),
+        "calls": len(calls),
+        "next": said(lambda: model(torch.ones(1, 2)).sum().backward()),
+    }
+
+
 def as_in_the_readme(model):
     """Its lines, as they are."""
     names = {"model": model,
@@ -149,6 +211,8 @@ def main():
         "atp": trained(options, JOB),
         "again": trained(options, JOB),
     }
+    result["refused"] = refused()
+    result["idle"] = idle()
     arrays = {}
     for name, pairs in (
         ("float32", recorded()),

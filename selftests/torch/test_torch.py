@@ -21,6 +21,8 @@ from rack import inside, rack, run  # noqa: E402
 
 WORKERS = 3
 JOB = 7
+# deleted by its ranks
+REMOVED = 8
 SCALE = 10**8
 VICTIM = 1
 LIMIT = 500
@@ -77,7 +79,7 @@ def survivors():
 
 
 def total(arrays):
-    """What the protocol promises: see rack/test_lib.py."""
+    """What the protocol promises: see rack/ranks.py."""
     scaled = [np.rint(a.astype(np.float64) * SCALE) for a in arrays]
     return ((sum(scaled) + 0.0) / SCALE).astype(np.float32)
 
@@ -153,6 +155,32 @@ def the_same_again_gives_the_same_bits():
         expect(result["again"], result["atp"])
 
 
+def what_cannot_be_attached_leaves_the_job():
+    for result in survivors():
+        for what, words in (
+            ("plain", ("AttributeError", "register_comm_hook")),
+            ("second", ("RuntimeError", "comm_hook")),
+            ("float64", ("TypeError", "torch.float64")),
+            ("complex64", ("TypeError", "torch.complex64")),
+            ("larger", ("ValueError", f"{WORKERS + 1} workers",
+                        f"{WORKERS} ranks")),
+        ):
+            text = result["refused"][what] or "nothing"
+            if not all(word in text for word in words):
+                raise AssertionError(f"{what}: {text}")
+
+
+def an_idle_hook_hears_that_the_run_has_ended():
+    for result in survivors():
+        found = result["idle"]
+        expect(found["alive"], False)
+        # once, but for what came before
+        if not 1 <= found["calls"] <= 3:
+            raise AssertionError(f"{found['calls']} calls")
+        if f"job {REMOVED}: the job was removed" not in (found["next"] or ""):
+            raise AssertionError(found["next"])
+
+
 def a_lost_rank_raises_on_all_others_with_its_number():
     expect(len(survivors()), WORKERS - 1)
     for result in survivors():
@@ -167,6 +195,8 @@ TESTS = (
     the_loss_is_that_with_gloo,
     all_ranks_have_the_same_model,
     the_same_again_gives_the_same_bits,
+    what_cannot_be_attached_leaves_the_job,
+    an_idle_hook_hears_that_the_run_has_ended,
     a_lost_rank_raises_on_all_others_with_its_number,
 )
 
@@ -175,7 +205,8 @@ def main():
     data = sys.argv.pop(1)
     subprocess.run(["modprobe", "atp"], check=True)
     rack("up", WORKERS, 1500)
-    rack("job_add", JOB, WORKERS, 4, "fragment", 1400)
+    for job in JOB, REMOVED:
+        rack("job_add", job, WORKERS, 4, "fragment", 1400)
     rack("switch_on")
     try:
         with tempfile.TemporaryDirectory() as out:

@@ -19,6 +19,10 @@
 /* Short chunks are copied, as pinning pages costs something, too. */
 #define IN_PLACE_MIN	16384
 
+/* Three seconds in all for others to give back the memory that is missing */
+#define PAUSE_NS	10000000
+#define PAUSES		300
+
 static size_t chunk_size(const struct atp_request *req, size_t done)
 {
 	size_t left = req->size - done;
@@ -73,6 +77,42 @@ static ssize_t recv_chunk(struct atp_request *req, size_t size)
 		    MSG_DONTWAIT | MSG_TRUNC);
 }
 
+/* Memory is the host's or the control group's: others make it short, and may
+ * give some back in a moment.  That must not end the run of all ranks.
+ */
+bool atp_try_again(struct atp *atp)
+{
+	struct timespec left = { .tv_nsec = PAUSE_NS };
+
+	if (errno != ENOBUFS && errno != ENOMEM)
+		return false;
+	if (atp->pauses == PAUSES)
+		return false;
+	atp->pauses++;
+	while (nanosleep(&left, &left) && errno == EINTR)
+		;
+	return true;
+}
+
+/* Return: 0 push that later, -1 with errno */
+static int push_failed(struct atp *atp)
+{
+	if (errno == EAGAIN || errno == EINTR) {
+		atp->full = true;
+		return 0;
+	}
+	/* What is in flight gives memory back when it is pulled.  There is room
+	 * in the socket, so to wait for that would be no waiting.
+	 */
+	if (atp->inflight && (errno == ENOBUFS || errno == ENOMEM))
+		return 0;
+	if (!atp_try_again(atp))
+		return -1;
+	/* there is room, which brings the caller back for the next try */
+	atp->full = true;
+	return 0;
+}
+
 /* Return: 1 pushed, 0 nothing to push or no room, -1 with errno */
 static int push(struct atp *atp)
 {
@@ -88,12 +128,9 @@ static int push(struct atp *atp)
 		return -1;
 	size = chunk_size(req, req->pushed);
 	ret = send_chunk(req, size);
-	if (ret < 0 && (errno == EAGAIN || errno == EINTR)) {
-		atp->full = true;
-		return 0;
-	}
 	if (ret < 0)
-		return -1;
+		return push_failed(atp);
+	atp->pauses = 0;
 	atp->inflight++;
 	req->pushed += size;
 	if (req->pushed == req->size)
@@ -132,6 +169,26 @@ static int pull(struct atp *atp)
 	return 1;
 }
 
+/* Who neither pushes nor pulls hears only here that the run has ended, and
+ * atp_fd() is readable from then on.  The application at the PS pulls.
+ * Return: 0, or -1 with errno
+ */
+static int check_idle(struct atp *atp)
+{
+	struct pollfd p = { .fd = atp->sock };
+	socklen_t len = sizeof(int);
+	int error;
+
+	if (atp->rank == ATP_SERVER || poll(&p, 1, 0) < 1)
+		return 0;
+	if (getsockopt(atp->sock, SOL_SOCKET, SO_ERROR, &error, &len))
+		error = errno;
+	/* a process that was forked, or its parent, has left or taken that */
+	if (!error && p.revents & POLLHUP)
+		error = ENOTCONN;
+	return error ? atp_fail(atp, error) : 0;
+}
+
 /* Return: 0, or -1 with errno */
 static int advance(struct atp *atp)
 {
@@ -140,6 +197,9 @@ static int advance(struct atp *atp)
 	pushed = atp_check_joined(atp);
 	if (pushed < 1)
 		return pushed;
+	skip_empty(&atp->push);
+	if (!atp->push && !atp->inflight)
+		return check_idle(atp);
 	do {
 		pushed = error ? 0 : push(atp);
 		/* Results that were complete when the run ended are there. */
@@ -260,6 +320,13 @@ API struct atp_request *atp_allreduce_start(struct atp *atp, void *buf,
 	return req;
 }
 
+API int atp_allreduce_start_at(struct atp_request **handle, struct atp *atp,
+			       void *buf, size_t count, enum atp_data_type type)
+{
+	*handle = atp_allreduce_start(atp, buf, count, type);
+	return *handle ? 0 : -1;
+}
+
 static void give_back(struct atp_request *req)
 {
 	struct atp *atp = req->atp;
@@ -312,6 +379,21 @@ API int atp_wait(struct atp_request *req, int timeout)
 	give_back(req);
 	errno = error;
 	return error ? -1 : 1;
+}
+
+API int atp_wait_at(struct atp_request **handle, int timeout, int *error)
+{
+	int ret;
+
+	if (*handle) {
+		ret = atp_wait(*handle, timeout);
+		if (!ret)
+			return 0;
+		*error = ret < 0 ? errno : 0;
+		*handle = NULL;
+	}
+	errno = *error;
+	return *error ? -1 : 1;
 }
 
 API int atp_test(struct atp_request *req)

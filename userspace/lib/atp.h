@@ -118,8 +118,9 @@ int atp_progress(struct atp *atp);
  * atp_fd() - descriptor for poll(), select() and epoll
  * @atp: rank
  *
- * It is readable when atp_progress() has something to do, or when a request is
- * done and atp_wait() was not called yet.  Do not read it, do not close it.
+ * It is readable when atp_progress() has something to do, or to tell: that the
+ * run has ended; and when a request is done and atp_wait() was not called yet.
+ * Do not read it, do not close it.
  *
  * Return: descriptor, or -1 with errno.
  */
@@ -143,6 +144,55 @@ int atp_get_info(struct atp *atp, struct atp_info *info);
  * Return: length of the words without the final zero, even if @size is less.
  */
 int atp_describe(struct atp *atp, char *text, size_t size);
+
+/*
+ * For bindings of languages in which an exception, which a signal raises, say,
+ * may come between the return of a call and the use of what it returned: the
+ * same, but what must not be lost is in memory before they return.
+ */
+
+/**
+ * atp_join_at() - atp_join()
+ * @handle: (out) rank, or NULL
+ * @job: as there
+ * @rank: as there
+ * @flags: as there
+ *
+ * Return: 0, or -1 with errno.
+ */
+int atp_join_at(struct atp **handle, uint32_t job, uint32_t rank,
+		unsigned int flags);
+
+/**
+ * atp_leave_at() - atp_leave()
+ * @handle: rank, or NULL; then NULL
+ */
+void atp_leave_at(struct atp **handle);
+
+/**
+ * atp_allreduce_start_at() - atp_allreduce_start()
+ * @handle: (out) handle, or NULL
+ * @atp: as there
+ * @buf: as there
+ * @count: as there
+ * @type: as there
+ *
+ * Return: 0, or -1 with errno.
+ */
+int atp_allreduce_start_at(struct atp_request **handle, struct atp *atp,
+			   void *buf, size_t count, enum atp_data_type type);
+
+/**
+ * atp_wait_at() - atp_wait()
+ * @handle: handle; NULL as soon as the return value is not 0
+ * @timeout: as there
+ * @error: (out) errno, or 0, when @handle is NULL
+ *
+ * With NULL in @handle it returns what @error says, once more.
+ *
+ * Return: as atp_wait().
+ */
+int atp_wait_at(struct atp_request **handle, int timeout, int *error);
 
 /**
  * struct atp_sum - sums of consecutive values, from atp_pull_sum()

@@ -103,18 +103,32 @@ static int start_join(struct atp *atp)
 	return 0;
 }
 
+/* Keep it for atp_describe(NULL). */
+static struct atp *join_failed(const struct atp *atp)
+{
+	failed_join = *atp;
+	errno = atp->error;
+	return NULL;
+}
+
 API struct atp *atp_join(uint32_t job, uint32_t rank, unsigned int flags)
 {
 	struct atp *atp;
-	int error;
 
-	if (flags & ~ATP_NOWAIT) {
-		errno = EINVAL;
-		return NULL;
-	}
+	if (flags & ~ATP_NOWAIT)
+		return join_failed(&(struct atp){
+			.job = job,
+			.rank = rank,
+			.unknown = flags & ~ATP_NOWAIT,
+			.error = EINVAL,
+		});
 	atp = calloc(1, sizeof(*atp));
 	if (!atp)
-		return NULL;
+		return join_failed(&(struct atp){
+			.job = job,
+			.rank = rank,
+			.error = ENOMEM,
+		});
 	atp->job = job;
 	atp->rank = rank;
 	atp->sock = -1;
@@ -127,12 +141,18 @@ API struct atp *atp_join(uint32_t job, uint32_t rank, unsigned int flags)
 	    (flags & ATP_NOWAIT || atp_joined(atp, -1) == 1))
 		return atp;
 
-	error = errno;
-	atp_fail(atp, error);
-	failed_join = *atp;
+	atp_fail(atp, errno);
+	join_failed(atp);
 	atp_leave(atp);
-	errno = error;
+	errno = failed_join.error;
 	return NULL;
+}
+
+API int atp_join_at(struct atp **handle, uint32_t job, uint32_t rank,
+		    unsigned int flags)
+{
+	*handle = atp_join(job, rank, flags);
+	return *handle ? 0 : -1;
 }
 
 API void atp_leave(struct atp *atp)
@@ -151,6 +171,12 @@ API void atp_leave(struct atp *atp)
 		close(atp->sock);
 	}
 	free(atp);
+}
+
+API void atp_leave_at(struct atp **handle)
+{
+	atp_leave(*handle);
+	*handle = NULL;
 }
 
 API int atp_get_info(struct atp *atp, struct atp_info *info)
@@ -272,6 +298,10 @@ static void say_reason(struct text *text, const struct atp *atp)
 		return;
 	}
 
+	if (atp->unknown) {
+		say(text, "atp_join() knows no flags 0x%x", atp->unknown);
+		return;
+	}
 	if (atp->rank == ATP_SERVER && say_server(text, atp->error))
 		return;
 	switch (atp->error) {

@@ -44,7 +44,8 @@ struct atp_request {
  * @error: errno that ended the run, 0 while it goes on
  * @cut: bytes of a chunk, a multiple of the fragment
  * @type: ATP_DTYPE of the socket
- * @full: the last push found no room
+ * @full: the last push found no room, or no memory and nothing in flight
+ * @pauses: made for memory since something was pushed or pulled
  * @inflight: chunks pushed and not pulled
  * @done: requests that are done and were not given back
  * @first: oldest request that was not given back
@@ -57,6 +58,7 @@ struct atp_request {
  * @events: that @epoll waits for on @sock
  * @signal: @epoll waits for @ready
  * @pulled: (ATP_SERVER) lanes pulled in this run
+ * @unknown: (that failed to join) flags that there are not
  */
 struct atp {
 	uint32_t job;
@@ -68,6 +70,7 @@ struct atp {
 	size_t cut;
 	int type;
 	bool full;
+	unsigned int pauses;
 	unsigned int inflight;
 	unsigned int done;
 	struct atp_request *first;
@@ -80,6 +83,7 @@ struct atp {
 	uint32_t events;
 	bool signal;
 	uint64_t pulled;
+	unsigned int unknown;
 };
 
 /* join.c */
@@ -91,6 +95,8 @@ int atp_fail(struct atp *atp, int error);
 /* allreduce.c */
 int64_t atp_deadline(int timeout);
 int atp_sleep_until(struct atp *atp, int64_t deadline);
+/* Pause, if errno says that memory is short; return whether to try again */
+bool atp_try_again(struct atp *atp);
 
 /* fd.c */
 int atp_update_fd(struct atp *atp);

@@ -20,7 +20,8 @@ static int pull(struct atp *atp, void *buf, size_t size, struct atp_sum *sum)
 	if (ret < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (ret < 0)
-		return -1;
+		return atp_try_again(atp) ? 0 : -1;
+	atp->pauses = 0;
 	/* the rest is lost, and nobody can answer what he does not know */
 	if (msg.msg_flags & MSG_TRUNC) {
 		errno = EMSGSIZE;
@@ -74,7 +75,9 @@ API int atp_push_result(struct atp *atp, const void *buf, size_t count)
 	}
 	do {
 		ret = send(atp->sock, buf, count * 4, MSG_NOSIGNAL);
-	} while (ret < 0 && errno == EINTR);
+	} while (ret < 0 && (errno == EINTR || atp_try_again(atp)));
+	if (ret >= 0)
+		atp->pauses = 0;
 	/* a result that is not due is the caller's mistake */
 	if (ret < 0 && errno != EINVAL && errno != EAGAIN)
 		return atp_fail(atp, errno);

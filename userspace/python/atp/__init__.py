@@ -19,6 +19,7 @@ In a job with an application at the PS, ranks get what that makes of the sums:
             server.push(optimise(sums.first, sums.values))
 """
 
+import collections
 import ctypes
 import enum
 import errno
@@ -86,18 +87,26 @@ _NOWAIT = 1
 _SERVER = 0xFFFF
 _INFO_SERVER = 1
 # enum atp_data_type
-_TYPES = {numpy.dtype("int32"): 1, numpy.dtype("float32"): 2}
+_INT32, _FLOAT32 = numpy.dtype("int32"), numpy.dtype("float32")
+_TYPES = {_INT32: 1, _FLOAT32: 2}
 
 
 def _load():
     lib = ctypes.CDLL(os.environ.get("LIBATP", "libatp.so.1"), use_errno=True)
     handle, size = ctypes.c_void_p, ctypes.c_size_t
+    # An exception that a signal raises comes between the return of a call and
+    # the use of what it returned: so handles are kept where the library clears
+    # them.
+    at = ctypes.POINTER(handle)
     for name, result, *arguments in (
-        ("atp_join", handle, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint),
-        ("atp_leave", None, handle),
+        ("atp_join_at", ctypes.c_int, at, ctypes.c_uint32, ctypes.c_uint32,
+         ctypes.c_uint),
+        ("atp_leave_at", None, at),
         ("atp_joined", ctypes.c_int, handle, ctypes.c_int),
-        ("atp_allreduce_start", handle, handle, handle, size, ctypes.c_int),
-        ("atp_wait", ctypes.c_int, handle, ctypes.c_int),
+        ("atp_allreduce_start_at", ctypes.c_int, at, handle, handle, size,
+         ctypes.c_int),
+        ("atp_wait_at", ctypes.c_int, at, ctypes.c_int,
+         ctypes.POINTER(ctypes.c_int)),
         ("atp_progress", ctypes.c_int, handle),
         ("atp_pull_sum", ctypes.c_int, handle, handle, size,
          ctypes.POINTER(_Sum), ctypes.c_int),
@@ -165,37 +174,39 @@ class Request:
         # What cannot be reduced in place is copied, and copied back.
         work = numpy.require(array, requirements=["C", "A"])
         self._work = work
-        self._error = None
         # No wait() is interrupted by a signal while it is in the library, so
         # that Python handles it: see wait().
-        self._handle = None
+        self._handle = ctypes.c_void_p()
+        # errno if it has failed, else 0, once there is no handle
+        self._number = ctypes.c_int()
+        self._error = None
         opened = job._open()
         # first: the memory must stay, whatever interrupts what follows
         job._requests.add(self)
-        self._handle = _lib.atp_allreduce_start(
-            opened, work.ctypes.data, work.size, _TYPES[work.dtype]
-        )
-        if not self._handle:
+        if _lib.atp_allreduce_start_at(
+            ctypes.byref(self._handle), opened, work.ctypes.data, work.size,
+            _TYPES[work.dtype],
+        ):
             job._requests.discard(self)
             raise job._error(ctypes.get_errno())
 
     def done(self):
         """Whether the array holds the sums; raises Error if it never will."""
-        if self._error:
-            raise self._error
-        if not self._handle:
-            return True
-        self._job._open()
-        result = _lib.atp_wait(self._handle, 0)
-        if not result:
-            return False
-        number = ctypes.get_errno()
-        self._handle = None
+        if self._handle:
+            self._job._open()
+            if not _lib.atp_wait_at(
+                ctypes.byref(self._handle), 0, ctypes.byref(self._number)
+            ):
+                return False
+        # Each of these is for once, or does no harm twice: the call before this
+        # one may have been interrupted anywhere.
         self._job._requests.discard(self)
         if self._work is not self._array:
             self._array[...] = self._work
-        if result < 0:
-            self._error = self._job._error(number)
+            self._work = self._array
+        if self._number.value and not self._error:
+            self._error = self._job._error(self._number.value)
+        if self._error:
             raise self._error
         return True
 
@@ -214,9 +225,29 @@ class Job:
     """A rank of a job; made by join()."""
 
     def __init__(self, job, rank):
+        if rank == _SERVER:
+            raise ValueError(
+                f"there is no rank {rank}; serve() makes the results"
+            )
+        self._start(job, rank)
+
+    def _start(self, job, rank):
+        # ctypes cuts off what is more, and the rest may be another's
+        if not 0 <= job < 2**32:
+            raise ValueError(f"there is no job {job}, IDs are below 2**32")
+        if not 0 <= rank < 2**32:
+            raise ValueError(f"there is no rank {rank}")
         self._requests = set()
-        self._handle = _lib.atp_join(job, rank, _NOWAIT)
-        if not self._handle:
+        self._handle = ctypes.c_void_p()
+        try:
+            failed = _lib.atp_join_at(
+                ctypes.byref(self._handle), job, rank, _NOWAIT
+            )
+        except BaseException:
+            # nobody else can: the caller gets no Job
+            self.close()
+            raise
+        if failed:
             number = ctypes.get_errno()
             raise Error(number, _describe(None))
 
@@ -304,10 +335,8 @@ class Job:
 
     def close(self):
         """Leave the job; requests that are not done never will be."""
-        if self._handle:
-            _lib.atp_leave(self._handle)
-            self._handle = None
-            self._requests.clear()
+        _lib.atp_leave_at(ctypes.byref(self._handle))
+        self._requests.clear()
 
     def __enter__(self):
         return self
@@ -339,8 +368,10 @@ class Server(Job):
     # Values that are pulled at once, more than the longest fragment has
     ROOM = 65536
 
-    def __init__(self, job):
-        super().__init__(job, _SERVER)
+    def __init__(self, job):  # pylint: disable=super-init-not-called
+        # how many sums of which type were pulled and have no results
+        self._owed = collections.deque()
+        self._start(job, _SERVER)
 
     def pull(self, timeout=None):
         """Return the next Sums, or None when all ranks have left.
@@ -364,8 +395,9 @@ class Server(Job):
         if not what.count:
             return None
         values = values[:what.count]
-        if what.type == _TYPES[numpy.dtype("float32")]:
+        if what.type == _TYPES[_FLOAT32]:
             values = values.view(numpy.float32)
+        self._owed.append((what.count, values.dtype))
         return Sums(what.first, values, bool(what.last))
 
     def push(self, results):
@@ -376,6 +408,13 @@ class Server(Job):
         """
         if results.dtype not in _TYPES:
             raise TypeError("an array of float32 or int32 is needed")
+        left = results.size
+        for count, dtype in self._owed:
+            if left > 0 and dtype != results.dtype:
+                raise TypeError(
+                    f"results of {results.dtype} for sums of {dtype}"
+                )
+            left -= count
         results = numpy.require(results, requirements=["C", "A"])
         if _lib.atp_push_result(
             self._open(), results.ctypes.data, results.size
@@ -384,6 +423,13 @@ class Server(Job):
             if number in (errno.EAGAIN, errno.EINVAL):
                 raise ValueError("no sums of that length wait for results")
             raise self._error(number)
+        left = results.size
+        # a pull that was interrupted is not among them
+        while left and self._owed:
+            count, dtype = self._owed.popleft()
+            if count > left:
+                self._owed.appendleft((count - left, dtype))
+            left -= min(count, left)
 
     def __iter__(self):
         while (sums := self.pull()) is not None:

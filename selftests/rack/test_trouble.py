@@ -1,0 +1,305 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""libatp and the Python module when things go wrong: runs that end, memory that is
+short, signals, wrong arguments."""
+
+import contextlib
+import ctypes
+import errno
+import select
+import sys
+
+import numpy as np
+
+from ranks import (JOB, LONG, WORKERS, Run, add_job, atp, expect, failure,
+                   gradients, inside, main, no_memory, rack, refused, same,
+                   settle, total)
+
+
+def a_silent_rank_is_named():
+    with Run() as jobs:
+        requests = [
+            job.allreduce_start(np.ones(1000, np.float32)) for job in jobs[:2]
+        ]
+        rack("link", "w2", "down")
+        try:
+            for request in requests:
+                try:
+                    request.wait(LONG)
+                    raise AssertionError("nothing is missing")
+                except atp.Error as error:
+                    expect(error.errno, errno.ETIMEDOUT)
+                    expect(error.reason, atp.Reason.SILENT)
+                    expect(error.ranks, (2,))
+                    expect(error.strerror, f"job {JOB}: rank 2 is silent")
+            # and once more
+            try:
+                jobs[0].allreduce_start(np.ones(1, np.float32))
+                raise AssertionError("the run is over")
+            except atp.Error as error:
+                expect(error.errno, errno.ETIMEDOUT)
+        finally:
+            rack("link", "w2", "up")
+
+
+def a_silent_ps_is_told_from_a_silent_rank():
+    with Run() as jobs:
+        request = jobs[0].allreduce_start(np.ones(1000, np.float32))
+        rack("link", "ps", "down")
+        try:
+            request.wait(LONG)
+            raise AssertionError("nobody has added")
+        except atp.Error as error:
+            expect(error.errno, errno.EHOSTDOWN)
+            expect(error.reason, atp.Reason.PS_SILENT)
+            expect(error.ranks, ())
+            expect(error.strerror,
+                   f"job {JOB}: the PS is silent, or this host is cut off")
+        finally:
+            rack("link", "ps", "up")
+
+
+def ranks_that_left_are_named():
+    with Run() as jobs:
+        jobs[0].close()
+        jobs[2].close()
+        request = jobs[1].allreduce_start(np.ones(1, np.float32))
+        try:
+            request.wait(LONG)
+            raise AssertionError("nothing is missing")
+        except atp.Error as error:
+            expect(error.errno, errno.ECONNRESET)
+            expect(error.reason, atp.Reason.LEFT)
+            expect(error.ranks, (0, 2))
+            expect(error.strerror, f"job {JOB}: ranks 0,2 have left")
+
+
+def joining_fails_in_words():
+    for host, job, rank, number, words in (
+        ("w0", 99, 0, errno.ENOENT, "no such job on this host"),
+        ("w0", JOB, 9, errno.EINVAL, "there is no rank 9"),
+        ("w0", JOB, 70000, errno.EINVAL, "there is no rank 70000"),
+        ("w0", JOB, 1, errno.EADDRNOTAVAIL,
+         "the address of rank 1 is not on this host"),
+    ):
+        try:
+            with inside(host):
+                atp.join(job, rank)
+            raise AssertionError("it joined")
+        except atp.Error as error:
+            expect(error.errno, number)
+            expect(error.strerror, f"job {job}: {words}")
+    try:
+        with inside("w0"):
+            atp.join(JOB, 0, timeout=0.1)
+        raise AssertionError("it joined alone")
+    except TimeoutError as error:
+        expect(
+            error.strerror, f"job {JOB}: rank 0 waits for the others to join"
+        )
+
+
+def arguments_are_checked():
+    with Run() as jobs:
+        read_only = np.ones(3, np.float32)
+        read_only.flags.writeable = False
+        for wrong, exception in (
+            (np.ones(3), TypeError),
+            ([1.0, 2.0], TypeError),
+            (np.ones(3, ">f4"), TypeError),
+            (read_only, ValueError),
+        ):
+            try:
+                jobs[0].allreduce(wrong)
+                raise AssertionError(f"{wrong!r} was taken")
+            except exception:
+                pass
+        info = jobs[1].info()
+        expect((info.job, info.rank, info.workers), (JOB, 1, WORKERS))
+        expect(info.reason, atp.Reason.NONE)
+        jobs[2].close()
+        jobs[2].close()
+        try:
+            jobs[2].allreduce(np.ones(1, np.float32))
+            raise AssertionError("it has left")
+        except ValueError:
+            pass
+
+
+def readable(job):
+    poll = select.poll()
+    poll.register(job.fileno(), select.POLLIN)
+    return bool(poll.poll(LONG * 1000))
+
+
+def complete(jobs):
+    """All requests, though nobody has asked for the results"""
+    while any([job.progress() for job in jobs]):
+        pass
+
+
+def idle_ranks_hear_that_their_run_has_ended():
+    ones = [np.ones(1000, np.float32) for _ in range(WORKERS)]
+    with Run() as jobs:
+        requests = [job.allreduce_start(a) for job, a in zip(jobs, ones)]
+        complete(jobs)
+        rack("job_del", JOB)
+        try:
+            for job in jobs:
+                expect(readable(job), True)
+                error = failure(job.progress)
+                expect(error.errno, errno.EIDRM)
+                expect(error.reason, atp.Reason.REMOVED)
+                expect(failure(job.progress).errno, errno.EIDRM)
+        finally:
+            add_job(JOB)
+        # what was done before is done
+        for request, array in zip(requests, ones):
+            expect(request.done(), True)
+            same(array, np.full(1000, WORKERS, np.float32))
+
+
+def memory_is_short_for_a_moment():
+    rng = np.random.default_rng(10)
+    arrays = gradients(rng, 3000000)
+    want = total(arrays)
+    with Run() as jobs:
+        requests = [
+            job.allreduce_start(array) for job, array in
+            zip(jobs[:-1], arrays)
+        ]
+        last = jobs[-1]
+        end = last.info().end
+        with no_memory():
+            # there is nothing to wait for
+            requests.append(last.allreduce_start(arrays[-1]))
+            for _ in range(5):
+                expect(last.progress(), 1)
+            expect(last.info().end, end)
+        last.progress()
+        expect(last.info().end > end, True)
+        with no_memory():
+            # what is in flight is waited for, and no more can be pushed
+            ends = [job.info().end for job in jobs]
+            while any([job.info().una < min(ends) for job in jobs]):
+                for job in jobs:
+                    expect(job.progress(), 1)
+            expect([job.info().end for job in jobs], ends)
+        settle({(job, 0): r for job, r in zip(jobs, requests)})
+        for array in arrays:
+            same(array, want)
+
+
+def memory_is_short_for_good():
+    with Run() as jobs, no_memory():
+        error = failure(jobs[0].allreduce, np.ones(1000000, np.float32))
+        expect(error.errno, errno.ENOBUFS)
+
+
+@contextlib.contextmanager
+def interrupted_after(name):
+    """A signal comes when that function of the library has returned."""
+    function = getattr(atp._lib, name)
+
+    def call(*args):
+        setattr(atp._lib, name, function)
+        function(*args)
+        raise KeyboardInterrupt
+
+    setattr(atp._lib, name, call)
+    try:
+        yield
+    except KeyboardInterrupt:
+        return
+    finally:
+        setattr(atp._lib, name, function)
+    raise AssertionError(f"nothing calls {name}")
+
+
+def a_wait_is_interrupted():
+    rng = np.random.default_rng(11)
+    # a copy is reduced, and must be copied back
+    arrays = [a[::2] for a in gradients(rng, 1001)]
+    want = total(arrays)
+    with Run() as jobs:
+        first = jobs[0].allreduce_start(arrays[0])
+        with interrupted_after("atp_wait_at"):
+            first.wait()
+        requests = [first] + [
+            job.allreduce_start(array) for job, array in
+            zip(jobs[1:], arrays[1:])
+        ]
+        complete(jobs)
+        with interrupted_after("atp_wait_at"):
+            first.wait()
+        for request, array in zip(requests, arrays):
+            expect(request.wait() is array, True)
+            same(array, want)
+        # the array is the caller's again
+        arrays[0][:] = 0
+        expect(first.done(), True)
+        expect(bool(arrays[0].any()), False)
+        # likewise if it has failed
+        large = [np.full(3, 2**30, np.int32) for _ in jobs]
+        requests = [job.allreduce_start(a) for job, a in zip(jobs, large)]
+        complete(jobs)
+        with interrupted_after("atp_wait_at"):
+            requests[0].wait()
+        for request in requests * 2:
+            expect(failure(request.wait).errno, errno.EOVERFLOW)
+        expect([len(job._requests) for job in jobs], [0] * WORKERS)
+
+
+def joining_and_leaving_are_interrupted():
+    with inside("w0"):
+        with interrupted_after("atp_join_at"):
+            atp.join(JOB, 0)
+    # so the rank is free
+    with Run() as jobs:
+        with interrupted_after("atp_allreduce_start_at"):
+            jobs[0].allreduce_start(np.ones(9, np.float32))
+        with interrupted_after("atp_leave_at"):
+            jobs[0].close()
+        jobs[0].close()
+        refused(ValueError, jobs[0].progress)
+        with inside("w0"):
+            atp.Job(JOB, 0).close()
+
+
+def numbers_that_do_not_fit_are_refused():
+    for job, rank in (
+        (2**32 + JOB, 0), (-1, 0), (JOB, 2**32), (JOB, -1), (JOB, 0xFFFF),
+    ):
+        text = str(refused(ValueError, atp.join, job, rank))
+        if f"no job {job}" not in text and f"no rank {rank}" not in text:
+            raise AssertionError(text)
+    refused(ValueError, atp.serve, 2**32 + JOB)
+
+
+def flags_that_there_are_not():
+    """The last failure is described, whatever failed before."""
+    failure(atp.join, 99, 0)
+    handle = ctypes.c_void_p()
+    expect(atp._lib.atp_join_at(ctypes.byref(handle), JOB, 2, 0x83), -1)
+    expect((ctypes.get_errno(), handle.value), (errno.EINVAL, None))
+    expect(atp._describe(None), f"job {JOB}: atp_join() knows no flags 0x82")
+
+
+TESTS = (
+    a_silent_rank_is_named,
+    a_silent_ps_is_told_from_a_silent_rank,
+    ranks_that_left_are_named,
+    joining_fails_in_words,
+    arguments_are_checked,
+    idle_ranks_hear_that_their_run_has_ended,
+    memory_is_short_for_a_moment,
+    memory_is_short_for_good,
+    a_wait_is_interrupted,
+    joining_and_leaving_are_interrupted,
+    numbers_that_do_not_fit_are_refused,
+    flags_that_there_are_not,
+)
+
+
+if __name__ == "__main__":
+    sys.exit(main(TESTS))
