@@ -85,9 +85,10 @@ int fuzz_poll(struct pollfd *fds, nfds_t n, int ms)
 }
 
 /* No files, no processes: its lines are command lines like others. */
-int batch(const char *name, int (*run)(int argc, char **argv))
+int batch(const char *name, bool force, int (*run)(int argc, char **argv))
 {
 	(void)name;
+	(void)force;
 	(void)run;
 	return -1;
 }
@@ -435,6 +436,11 @@ int sw_pin_remove(const char *dir)
 {
 	(void)dir;
 	return 0;
+}
+
+void sw_unlock_all(struct sw_switch *sw)
+{
+	(void)sw;
 }
 
 int sw_port_attach(struct sw_switch *sw, uint32_t ifindex)

@@ -20,6 +20,7 @@
 
 #define UPGRADES	500
 #define REPLACED	100
+#define MANY		64
 /* runs of the program by one call of BPF_PROG_RUN */
 #define AT_ONCE		64
 
@@ -276,6 +277,35 @@ TEST(as_many_jobs_as_slots)
 	expect_forwarded(&last, 1);
 	EXPECT_NE(t_try_job(&more), 0);
 	EXPECT_TRUE(strstr(sw_error(), "room for 255 jobs"));
+	c_close();
+}
+
+/* A job that is written anew may be found once more, behind others: as many as
+ * make sure that some have the same place in the kernel's map
+ */
+TEST(a_refresh_of_many_jobs_ends)
+{
+	struct t_job one;
+	uint32_t id;
+
+	c_open(1, ATP_FRAGMENT_MAX);
+	for (id = 1; id <= MANY; id++) {
+		one = job_nr(id);
+		t_add_job(&one);
+	}
+	EXPECT_EQ(sw_job_refresh_all(&t_switch), 0);
+	EXPECT_EQ(sw_job_regroup_all(&t_switch), 0);
+	one = job_nr(MANY);
+	expect_forwarded(&one, 1);
+	c_close();
+}
+
+TEST(locks_of_a_killed_loader_are_freed)
+{
+	c_open(1, ATP_FRAGMENT_MAX);
+	t_agg(0)->lock = SW_LOCK_USER;
+	sw_unlock_all(&t_switch);
+	EXPECT_EQ(t_agg(0)->lock, SW_LOCK_FREE);
 	c_close();
 }
 

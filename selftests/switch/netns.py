@@ -13,8 +13,7 @@ import time
 
 from rack import (ACK, COLLISION, ECN, MCAST, NEXT, PORT, RAW, RESEND,
                   SWITCHED, TOOL, another_layout, counters, dump, ns, packet,
-                  pinned, receive, sh, shown, silent, split_port, switch, udp,
-                  within)
+                  pinned, receive, sh, shown, silent, switch, udp, within)
 from traffic import (ADD, JOB, PS, WORKERS, answer, equal, hosts,
                      loses_nothing, numbers, push, round_trip, run, sockets,
                      total, values, want)
@@ -421,6 +420,7 @@ def test_refusals_say_why():
             ('attach dev br0', 'is a bridge'),
             ('job del 55', 'is not known'),
             (ADD % (JOB, PS), 'exists'),
+            ('job add 11 ps %s worker fd09::1' % PS, 'one family'),
             ('job add 11 ps 10.9.0.254 worker 10.9.0.1', 'this machine'),
             ('job add 11 ps 192.0.2.1 worker 10.9.0.1 quota 65', 'quota'),
             ('job add 11 worker 10.9.0.1', 'where is the PS'),
@@ -428,20 +428,6 @@ def test_refusals_say_why():
         done = switch(words, check=False)
         want(done.returncode, words + ' succeeds')
         want(text in done.stdout, '%s: %s' % (words, done.stdout))
-
-
-def test_two_hosts_behind_a_port():
-    """A plain switch below a port: each of its hosts gets its copy"""
-    split_port()
-    switch('attach dev p1')
-    addresses = ['10.9.0.%d' % i for i in (1, 7, 3, 4)]
-    switch('job del %d' % JOB)
-    switch('job add %d ps %s %s' % (JOB, PS, ' '.join(
-        'worker ' + a for a in addresses)))
-    kept = hosts()
-    socks = [kept[0], udp(7, addresses[1])] + kept[2:]
-    for lanes in (62, 850):
-        round_trip(socks, PS, addresses[0], lanes)
 
 
 def test_one_host_with_two_ranks():
@@ -506,8 +492,16 @@ def test_another_program_is_named():
 
 
 def test_generic_only_if_asked():
-    switch('attach dev p2 dev p5 generic')
+    ports = ' '.join('dev p%d' % i for i in range(1, 6))
+    done = switch('check generic ' + ports, check=False)
+    want('6.1.178' in done.stdout, done.stdout)
+    done = switch('attach generic aggregators 64 ' + ports)
+    want('6.1.178' in done.stdout, done.stdout)
     equal(shown()['mode'], 'generic', 'mode')
+    # the copies for all of the workers, too
+    switch(ADD % (JOB, PS))
+    for lanes in (62, 350):
+        round_trip(hosts(), PS, WORKERS[0], lanes)
     switch('detach')
 
 

@@ -90,6 +90,18 @@ def another_layout():
     sh('rm ' + pinned('port_places'))
 
 
+def leave_lock():
+    """A loader was killed while it had locked the first aggregator"""
+    aggregators = 'pinned ' + pinned('aggregators')
+    sh('bpftool map update %s key 0 0 0 0 value 2 %s' %
+       (aggregators, ' '.join(str(byte) for byte in dump(aggregators)[0][1:])))
+
+
+def locks():
+    """Of all aggregators"""
+    return {value[0] for value in dump('pinned ' + pinned('aggregators'))}
+
+
 def host_up(host, device, addresses):
     """Complete checksums, and a device that receives what is redirected"""
     within(host, 'ip link set lo up')
@@ -124,30 +136,38 @@ def up():
     within(6, 'ip route add default via 10.8.0.254')
 
 
-def split_port():
-    """h7 beside h1 on p1, by a plain bridge"""
-    sh('ip netns add ' + ns('b'))
-    sh('ip netns add ' + ns(7))
-    within('s', 'ip link set p1 down')
-    within(1, 'ip link del eth0')
-    within('b', 'ip link add br0 type bridge')
-    within('b', 'ip link set br0 mtu 3498 up')
-    within('b', 'ip link add up0 type veth peer name p1 netns ' + ns('s'))
-    within('s', 'ip link set p1 mtu 3498 master br0')
-    within('s', 'ip link set p1 up')
-    within('b', 'ip link set up0 mtu 3498 master br0 up')
-    within('b', 'ethtool -K up0 gro on')
-    for host in (1, 7):
-        within('b', 'ip link add d%d type veth peer name eth0 netns %s'
-               % (host, ns(host)))
-        within('b', 'ip link set d%d mtu 3498 master br0 up' % host)
-        host_up(host, 'eth0', ['10.9.0.%d/24' % host])
+def split_port(port):
+    """A plain bridge between a port and its host, where others can be put"""
+    bridge = 'b%d' % port
+    sh('ip netns add ' + ns(bridge))
+    within('s', 'ip link set p%d down' % port)
+    within(port, 'ip link del eth0')
+    within(bridge, 'ip link add br0 type bridge')
+    within(bridge, 'ip link set br0 mtu 3498 up')
+    within(bridge, 'ip link add up0 type veth peer name p%d netns %s' % (
+        port, ns('s')))
+    within('s', 'ip link set p%d mtu 3498 master br0' % port)
+    within('s', 'ip link set p%d up' % port)
+    within(bridge, 'ip link set up0 mtu 3498 master br0 up')
+    within(bridge, 'ethtool -K up0 gro on')
+    put_behind(port, port)
+
+
+def put_behind(port, host):
+    """A host behind a port that was split"""
+    bridge = 'b%d' % port
+    if host != port:
+        sh('ip netns add ' + ns(host))
+    within(bridge, 'ip link add d%d type veth peer name eth0 netns %s' % (
+        host, ns(host)))
+    within(bridge, 'ip link set d%d mtu 3498 master br0 up' % host)
+    host_up(host, 'eth0', ['10.9.0.%d/24' % host])
 
 
 def down():
     if os.path.exists('/run/netns/' + ns('s')):
         switch('detach', check=False)
-    for host in ['s', 'b'] + list(range(1, 9)):
+    for host in ['s', 'b1', 'b2'] + list(range(1, 11)):
         sh('ip netns del ' + ns(host), check=False)
 
 

@@ -175,15 +175,40 @@ class Test:
                   for line in content('%s/debian/%s' % (
                       TOP, UNIT)).splitlines()
                   if line.startswith('CapabilityBoundingSet=')]
-        self.system.ctl('stop ' + UNIT)
         for word in words:
+            # which would wait until it is tried again
+            self.system.ctl('stop ' + UNIT)
             within('s', '/usr/sbin/atp switch detach', check=False)
             self.system.drop_in('less', '[Service]\n'
                                 'CapabilityBoundingSet=~%s\n' % word)
             self.system.ctl('start ' + UNIT, works=False)
+        self.system.ctl('stop ' + UNIT)
         self.system.drop_in('less', '')
         self.system.ctl('start ' + UNIT)
         round_trip(hosts(), PS, WORKERS[0], 62)
+
+    def test_a_host_that_is_late_keeps_no_other_job(self):
+        """And its own comes when it is there"""
+        old, other = content(CONFIG), JOB + 1
+        with open(CONFIG, 'a', encoding='ascii') as file:
+            file.write('switch job replace %d ps %s worker %s\n' % (
+                other, PS, WORKERS[0]))
+        self.system.ctl('stop ' + UNIT)
+        within('s', '/usr/sbin/atp switch detach')
+        within(4, 'ip link set eth0 down')
+        self.system.ctl('start ' + UNIT, works=False)
+        equal([job['job'] for job in shown()['jobs']], [other], 'jobs')
+        within(4, 'ip link set eth0 up')
+        end = time.monotonic() + 2 * LONG
+        while self.system.state() != 'active':
+            want(time.monotonic() < end, 'it is not tried again')
+            time.sleep(1)
+        equal(sorted(job['job'] for job in shown()['jobs']), [JOB, other],
+              'jobs')
+        round_trip(hosts(), PS, WORKERS[0], 62)
+        within('s', '/usr/sbin/atp switch job del %d' % other)
+        with open(CONFIG, 'w', encoding='ascii') as file:
+            file.write(old)
 
     def refuses(self, word):
         """And says what is missing"""
@@ -226,6 +251,8 @@ class Test:
         self.refuses('reload')
         self.refuses('restart')
         round_trip(hosts(), PS, WORKERS[0], 62)
+        # else it comes once more
+        self.system.ctl('stop ' + UNIT)
         within('s', '/usr/sbin/atp switch detach')
         status = within('s', 'xdp-loader status').stdout
         want('atp_ingress' not in status and 'pass' in status, status)

@@ -60,6 +60,8 @@ int t_copies(void);
 int t_copy_port(int copy);
 int t_copy_rank(int copy);
 int t_make_copy(int copy, uint8_t *frame, uint32_t len);
+/* A frame leaves by a port (in the kernel: leave_bpf.c) */
+int t_leave(int port, uint8_t *frame, uint32_t len);
 
 /* Addresses that the tests give to hosts */
 void t_addr(bool v6, uint32_t job, int host, uint8_t *addr);

@@ -18,7 +18,7 @@ static size_t agg_size;
 static struct sw_state all_states[SW_SLOTS];
 static struct sw_counters all_counters[SW_SLOTS];
 static struct sw_others all_others;
-static struct sw_fan all_fans[SW_SLOTS];
+static struct sw_fan all_fans[SW_SLOTS * ATP_MAX_WORKERS];
 static struct sw_port all_ports[T_PORTS];
 static uint32_t places[T_PORTS];
 static struct sw_job all_jobs[MAX_JOBS];
@@ -80,7 +80,7 @@ void *shim_lookup(const void *map, const void *key)
 	if (map == &counters)
 		return k < SW_SLOTS ? &all_counters[k] : NULL;
 	if (map == &fans)
-		return k < SW_SLOTS ? &all_fans[k] : NULL;
+		return k < SW_SLOTS * ATP_MAX_WORKERS ? &all_fans[k] : NULL;
 	if (map == &others_count)
 		return &all_others;
 	if (map == &port_info)
@@ -254,6 +254,10 @@ int t_copy_rank(int copy)
 
 int t_make_copy(int copy, uint8_t *frame, uint32_t len)
 {
-	return run_in_place(atp_egress, frame, len, 0,
-			    IFINDEX(t_copy_port(copy)));
+	return t_leave(t_copy_port(copy), frame, len);
+}
+
+int t_leave(int port, uint8_t *frame, uint32_t len)
+{
+	return run_in_place(atp_egress, frame, len, 0, IFINDEX(port));
 }

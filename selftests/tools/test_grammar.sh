@@ -69,6 +69,18 @@ check "batch: a failure has a line" run 1 "Command failed $file:3" \
 check "batch: that of the command" run 255 "Command failed $file:1" \
 	batch "job add x"
 check "batch: nothing after it" silent batch "frob" "job help"
+forced() {
+	printf '%s\n' "$@" >"$file"
+	"$atp" -force -batch "$file"
+}
+
+check "batch: each once, a failure among them" \
+	once forced "job help" frob "sock help" "stats help"
+check "batch: by force, the first failure is the status" \
+	run 255 "Command failed $file:2" forced "job help" "job add x" frob
+check "batch: by force, each failure has a line" \
+	run 1 "Command failed $file:3" forced frob "job help" frob
+check "batch: by force, and none fails" run 0 '^Usage: ' forced "job help"
 check "batch: standard input" run 1 'Command failed -:2' piped "job help" frob
 check "batch: no such file" run 1 '"/nowhere/at/all"' \
 	"$atp" -b /nowhere/at/all

@@ -82,7 +82,7 @@ _atp() {
 	done
 	if [[ $i -ge $COMP_CWORD && $cur = -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W '-json -pretty -stats
-			-timestamp -batch -netns -4 -6 -help -Version' -- "$cur")
+			-timestamp -batch -force -netns -4 -6 -help -Version' -- "$cur")
 	elif [[ $i -gt $COMP_CWORD ]]; then
 		mapfile -t COMPREPLY < <(ip netns list 2>/dev/null |
 			cut -d ' ' -f 1 | grep "^$cur")

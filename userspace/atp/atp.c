@@ -36,8 +36,8 @@ static void usage(FILE *to)
 		"OBJECT := { job | sock | stats | switch | top | monitor | check |\n"
 		"            perf | help }\n"
 		"OPTIONS := { -j[son] | -p[retty] | -s[tats] | -t[imestamp] |\n"
-		"             -n[etns] NAME | -b[atch] FILE | -4 | -6 | -h[elp] |\n"
-		"             -V[ersion] }\n");
+		"             -n[etns] NAME | -b[atch] FILE | -f[orce] | -4 | -6 |\n"
+		"             -h[elp] | -V[ersion] }\n");
 }
 
 static int do_help(int argc, char **argv)

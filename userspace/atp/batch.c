@@ -48,31 +48,38 @@ static int run_apart(int (*run)(int argc, char **argv), int argc, char **argv)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-static int run_lines(FILE *file, const char *name,
+static int run_line(char *line, int (*run)(int argc, char **argv))
+{
+	char *words[BATCH_WORDS];
+	int count = cut(line, words);
+
+	if (count < 0) {
+		fprintf(stderr, "Error: too many words\n");
+		return 1;
+	}
+	return count ? run_apart(run, count, words) : 0;
+}
+
+static int run_lines(FILE *file, const char *name, bool force,
 		     int (*run)(int argc, char **argv))
 {
-	int number = 0, status = 0, count;
-	char *words[BATCH_WORDS];
+	int number = 0, status = 0, failed;
 	char *line = NULL;
 	size_t size = 0;
 
-	while (!status && getline(&line, &size, file) >= 0) {
+	while ((force || !status) && getline(&line, &size, file) >= 0) {
 		number++;
-		count = cut(line, words);
-		if (count < 0) {
-			fprintf(stderr, "Error: too many words\n");
-			status = 1;
-		} else if (count) {
-			status = run_apart(run, count, words);
-		}
-		if (status)
+		failed = run_line(line, run);
+		if (failed)
 			fprintf(stderr, "Command failed %s:%d\n", name, number);
+		if (!status)
+			status = failed;
 	}
 	free(line);
 	return -status;
 }
 
-int batch(const char *name, int (*run)(int argc, char **argv))
+int batch(const char *name, bool force, int (*run)(int argc, char **argv))
 {
 	FILE *file = strcmp(name, "-") ? fopen(name, "re") : stdin;
 	int err;
@@ -86,7 +93,7 @@ int batch(const char *name, int (*run)(int argc, char **argv))
 	 * give back to the file: it would be read again.
 	 */
 	setvbuf(file, NULL, _IONBF, 0);
-	err = run_lines(file, name, run);
+	err = run_lines(file, name, force, run);
 	if (ferror(file)) {
 		fprintf(stderr, "Error: cannot read \"%s\"\n", name);
 		err = -1;

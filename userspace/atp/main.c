@@ -9,6 +9,9 @@
 #define ATP_TOOL_VERSION	"0.1"
 #endif
 
+/* A batch goes on behind a command that fails. */
+static int force;
+
 static const char *option_arg(int *argc, char ***argv)
 {
 	if (*argc < 2)
@@ -46,6 +49,7 @@ static bool option_flag(const char *word)
 		{ "pretty",	&pretty,		1 },
 		{ "stats",	&show_stats,		1 },
 		{ "statistics",	&show_stats,		1 },
+		{ "force",	&force,			1 },
 	};
 	unsigned int i;
 
@@ -87,7 +91,7 @@ static int run(int argc, char **argv)
 			return -1;
 	}
 	timestamp |= timestamp_short;
-	return file ? batch(file, do_atp) : do_atp(argc, argv);
+	return file ? batch(file, force, do_atp) : do_atp(argc, argv);
 }
 
 int main(int argc, char **argv)

@@ -171,7 +171,6 @@ static int attach(struct args *a)
 	struct sw_options opt = {};
 	uint32_t dev[SW_PORTS];
 	struct sw_switch sw;
-	bool was;
 	int n = 0, i, err = 0;
 
 	while (peek(a)) {
@@ -200,19 +199,18 @@ static int attach(struct args *a)
 	if (!n)
 		return bad("attach to what? Say dev IF", NULL);
 
-	was = sw_running();
 	if (sw_load(&sw, &opt))
 		return complain();
 	for (i = 0; i < n && !err; i++)
 		err = sw_port_attach(&sw, dev[i]);
 	/* the other ports and the groups get the new programs too */
-	if (!err && was)
+	if (!err && sw.was)
 		err = sw_port_upgrade(&sw) || sw_job_regroup_all(&sw);
 	if (!err && sw.settings.generic)
-		sw_say("generic mode: every packet is copied into an skb first, expect about half the speed");
+		sw_say("generic mode: every packet is copied into an skb first, expect about half the speed; older kernels give parameter packets to one worker only: of the 6.1 series, be at 6.1.178 or later");
 	if (err)
 		complain();
-	if (err && !was) {
+	if (err && !sw.was) {
 		/* all or nothing */
 		sw_port_detach_all(&sw);
 		sw_pin_remove(sw.dir);
@@ -228,15 +226,12 @@ static int detach(struct args *a)
 	struct sw_port port;
 	int n = 0, i, err = 0;
 
-	if (!sw_running()) {
-		sw_open(&sw);
-		return complain();
-	}
 	if (sw_open(&sw)) {
 		/* of another version: remove it all the same */
 		char dir[256];
 
-		if (peek(a) || sw_pin_dir(dir, sizeof(dir), false) ||
+		if (peek(a) || !sw_running() ||
+		    sw_pin_dir(dir, sizeof(dir), false) ||
 		    sw_port_abandon(dir))
 			return complain();
 		return 0;
@@ -319,11 +314,13 @@ static int job_refresh(struct args *a)
 		return bad("what is", peek(a));
 	if (sw_open(&sw))
 		return complain();
-	err = sw_port_refresh(&sw);
-	if (!err)
-		err = all ? sw_job_refresh_all(&sw) : sw_job_refresh(&sw, id);
+	sw_unlock_all(&sw);
+	/* what is wrong with a port does not keep the jobs from it */
+	err = sw_port_refresh(&sw) ? complain() : 0;
+	if (all ? sw_job_refresh_all(&sw) : sw_job_refresh(&sw, id))
+		err = complain();
 	sw_close(&sw);
-	return err ? complain() : 0;
+	return err;
 }
 
 static int job(struct args *a)

@@ -72,24 +72,30 @@ static enum xdp_attach_mode mode(const struct sw_switch *sw)
 }
 
 /* The first program of ours at the interface that is not @keep; it lives as
- * long as *@all.  NULL: there is none, or it has the interface for itself.
+ * long as *@all.  *@prog is NULL if there is none, or it has the interface for
+ * itself.  Return: zero, or a negative errno if that cannot be told.
  */
-static struct xdp_program *find(uint32_t ifindex, uint32_t keep,
-				struct xdp_multiprog **all)
+static int find(uint32_t ifindex, uint32_t keep, struct xdp_multiprog **all,
+		struct xdp_program **prog)
 {
-	struct xdp_program *prog = NULL;
+	int err;
 
+	*prog = NULL;
 	*all = xdp_multiprog__get_from_ifindex(ifindex);
-	if (libxdp_get_error(*all))
+	err = (int)libxdp_get_error(*all);
+	if (err) {
 		*all = NULL;
-	if (!*all || xdp_multiprog__is_legacy(*all))
-		return NULL;
-	while ((prog = xdp_multiprog__next_prog(prog, *all))) {
-		if (!strcmp(xdp_program__name(prog), OURS) &&
-		    xdp_program__id(prog) != keep)
-			return prog;
+		/* no program is there at all */
+		return err == -ENOENT ? 0 : err;
 	}
-	return NULL;
+	if (!*all || xdp_multiprog__is_legacy(*all))
+		return 0;
+	while ((*prog = xdp_multiprog__next_prog(*prog, *all))) {
+		if (!strcmp(xdp_program__name(*prog), OURS) &&
+		    xdp_program__id(*prog) != keep)
+			break;
+	}
+	return 0;
 }
 
 /* A dispatcher whose pins are gone keeps its programs, and libxdp takes it for
@@ -114,6 +120,15 @@ static int explain_stuck(uint32_t ifindex)
 		       name, name);
 }
 
+static int explain_unseen(uint32_t ifindex, int err)
+{
+	char name[IFNAMSIZ] = "?";
+
+	if_indextoname(ifindex, name);
+	return sw_fail("%s: cannot see which programs libxdp's dispatcher calls: %s (%s): xdp-loader status %s",
+		       name, strerror(-err), log_tail, name);
+}
+
 /* Each that goes leaves another dispatcher behind */
 static int take_off(uint32_t ifindex, uint32_t keep)
 {
@@ -124,11 +139,15 @@ static int take_off(uint32_t ifindex, uint32_t keep)
 	bool stuck;
 	int err = 0;
 
+	if (sw_rtnl_link(ifindex, &link))
+		return errno == ENODEV ? 0 : -1;
 	/* what we may not see is not gone */
-	if (!sw_rtnl_link(ifindex, &link) && link.xdp && sw_dispatcher_may())
+	if (link.xdp && sw_dispatcher_may())
 		return -1;
 	while (!err) {
-		prog = find(ifindex, keep, &all);
+		err = find(ifindex, keep, &all, &prog);
+		if (err)
+			return explain_unseen(ifindex, err);
 		stuck = is_stuck(all);
 		if (prog) {
 			as = xdp_multiprog__attach_mode(all);
@@ -142,23 +161,28 @@ static int take_off(uint32_t ifindex, uint32_t keep)
 		       strerror(-err), log_tail);
 }
 
-static uint32_t first_of_ours(uint32_t ifindex)
+/* *@id is zero if there is none */
+static int first_of_ours(uint32_t ifindex, uint32_t *id)
 {
 	struct xdp_multiprog *all;
 	struct xdp_program *prog;
-	uint32_t id;
+	int err;
 
-	prog = find(ifindex, 0, &all);
-	id = prog ? xdp_program__id(prog) : 0;
+	err = find(ifindex, 0, &all, &prog);
+	*id = prog ? xdp_program__id(prog) : 0;
 	xdp_multiprog__close(all);
-	return id;
+	return err;
 }
 
 /* Loaders that were killed may each have left one */
 static int leave_one(uint32_t ifindex)
 {
-	uint32_t first = first_of_ours(ifindex);
+	uint32_t first;
+	int err;
 
+	err = first_of_ours(ifindex, &first);
+	if (err)
+		return explain_unseen(ifindex, err);
 	return first ? take_off(ifindex, first) : 0;
 }
 
@@ -198,6 +222,8 @@ int sw_dispatcher_attach(const struct sw_switch *sw,
 	else
 		err = take_off(link->ifindex, xdp_program__id(prog));
 	xdp_program__close(prog);
+	/* libxdp does not close what it was given */
+	bpf_object__close(obj);
 	sw_strays_remove(sw->dir, link->ifindex);
 	return err ? -1 : 0;
 }
@@ -248,6 +274,9 @@ int sw_dispatcher_there(uint32_t ifindex)
  */
 uint32_t sw_dispatcher_program(const struct sw_switch *sw, uint32_t ifindex)
 {
+	uint32_t id;
+
 	prepare(sw->dir);
-	return first_of_ours(ifindex);
+	first_of_ours(ifindex, &id);
+	return id;
 }

@@ -60,30 +60,31 @@ static int free_slot(const struct sw_switch *sw, uint32_t new, uint32_t *slot)
 /* Is the host behind a port of the switch? */
 static int check_port(const struct sw_switch *sw, const struct sw_host *host)
 {
-	char text[INET6_ADDRSTRLEN], name[IFNAMSIZ] = "?";
+	char text[INET6_ADDRSTRLEN];
 	struct sw_port port;
+	struct sw_link link;
 
 	if (!sw_port_find(sw, host->ifindex, &port))
 		return 0;
-	if_indextoname(host->ifindex, name);
+	sw_addr_text(host->addr, text, sizeof(text));
+	if (sw_rtnl_link(host->ifindex, &link))
+		return -1;
+	if (sw_is_bond(&link))
+		return sw_fail("%s is behind %s, a bond, which cannot be a port of the switch: connect it by one interface that is in no bond",
+			       text, link.name);
 	return sw_fail("%s is behind %s, which is no port of the switch: atp switch attach dev %s",
-		       sw_addr_text(host->addr, text, sizeof(text)), name,
-		       name);
+		       text, link.name, link.name);
 }
 
 /* What follows from where the hosts are */
-static int derive(const struct sw_switch *sw, struct sw_job *job)
+static void derive(struct sw_job *job)
 {
 	uint32_t i, k;
 
-	if (check_port(sw, &job->ps))
-		return -1;
 	job->copies = 0;
 	for (i = 0; i < job->workers; i++) {
 		struct sw_host *host = &job->rank[i];
 
-		if (check_port(sw, host))
-			return -1;
 		host->flags &= ~(SW_HOST_ROUTED | SW_HOST_SHARED);
 		if (host->l3 != job->ps.l3)
 			host->flags |= SW_HOST_ROUTED;
@@ -106,7 +107,6 @@ static int derive(const struct sw_switch *sw, struct sw_job *job)
 		}
 	}
 	job->cap = job->quota < ATP_NO_CAP ? job->quota : ATP_NO_CAP;
-	return 0;
 }
 
 /* The group of a job's workers: one entry per host, the lowest of its ranks */
@@ -211,6 +211,25 @@ static void clear_slot(struct sw_switch *sw, uint32_t slot)
 	free(none);
 }
 
+/* A parameter packet's copies are all of the same kind as it is */
+static int check_family(const struct in6_addr *ps,
+			const struct in6_addr *worker)
+{
+	char a[INET6_ADDRSTRLEN], b[INET6_ADDRSTRLEN];
+
+	if (IN6_IS_ADDR_V4MAPPED(ps) == IN6_IS_ADDR_V4MAPPED(worker))
+		return 0;
+	return sw_fail("%s and %s: the hosts of a job have addresses of one family, all IPv4 or all IPv6",
+		       sw_addr_text(ps, a, sizeof(a)),
+		       sw_addr_text(worker, b, sizeof(b)));
+}
+
+static int find_host(const struct sw_switch *sw, const struct sw_where *where,
+		     struct sw_host *host)
+{
+	return sw_resolve(where, host) || check_port(sw, host) ? -1 : 0;
+}
+
 /* A job as it is told of, but for its slot */
 static int describe(const struct sw_switch *sw, uint32_t id,
 		    const struct sw_where *ps, const struct sw_where *worker,
@@ -228,13 +247,18 @@ static int describe(const struct sw_switch *sw, uint32_t id,
 	if (job->quota > sw->settings.aggregators)
 		return sw_fail("quota is at most the number of aggregators, %u",
 			       sw->settings.aggregators);
-	if (sw_resolve(ps, &job->ps))
-		return -1;
 	for (i = 0; i < workers; i++) {
-		if (sw_resolve(&worker[i], &job->rank[i]))
+		if (check_family(&ps->addr, &worker[i].addr))
 			return -1;
 	}
-	return derive(sw, job);
+	if (find_host(sw, ps, &job->ps))
+		return -1;
+	for (i = 0; i < workers; i++) {
+		if (find_host(sw, &worker[i], &job->rank[i]))
+			return -1;
+	}
+	derive(job);
+	return 0;
 }
 
 /* Put a job where there was none */
@@ -332,37 +356,126 @@ int sw_job_del(struct sw_switch *sw, uint32_t id)
 	return 0;
 }
 
-/* Find out again where the hosts of a job are */
-int sw_job_refresh(struct sw_switch *sw, uint32_t id)
-{
-	struct sw_job job;
-	uint32_t i;
+/**
+ * struct missed - what a refresh has left as it was
+ * @host: hosts that were not found: each is waited for once
+ * @hosts: how many
+ * @names: of hosts and jobs
+ */
+struct missed {
+	struct sw_addr host[ATP_MAX_WORKERS];
+	int	hosts;
+	char	names[256];
+};
 
-	if (sw_job_get(sw, id, &job) || sw_resolve_again(&job.ps))
-		return -1;
-	for (i = 0; i < job.workers; i++) {
-		if (sw_resolve_again(&job.rank[i]))
-			return -1;
+static bool is_missed(const struct missed *missed, const struct sw_host *host)
+{
+	int i;
+
+	for (i = 0; i < missed->hosts; i++) {
+		if (!memcmp(&missed->host[i], host->addr, sizeof(host->addr)))
+			return true;
 	}
-	return derive(sw, &job) || write_job(sw, &job) ? -1 : 0;
+	return false;
 }
 
-static int for_all(struct sw_switch *sw,
-		   int (*fn)(struct sw_switch *sw, uint32_t id))
+/* The reason is said now, and the name once more at the end */
+static void miss(struct missed *missed, uint32_t id, const char *name)
+{
+	size_t used = strlen(missed->names);
+
+	sw_say("job %u: %s", id, sw_error());
+	snprintf(missed->names + used, sizeof(missed->names) - used, "%s%s",
+		 used ? ", " : "", name);
+}
+
+/* A host that is not found stays where it was: it may be down for a while */
+static void find_again(const struct sw_switch *sw, uint32_t id,
+		       struct sw_host *host, struct missed *missed)
+{
+	char text[INET6_ADDRSTRLEN];
+	struct sw_host now = *host;
+
+	if (is_missed(missed, host))
+		return;
+	if (!sw_resolve_again(&now) && !check_port(sw, &now)) {
+		*host = now;
+		return;
+	}
+	miss(missed, id, sw_addr_text(host->addr, text, sizeof(text)));
+	if (missed->hosts < ATP_MAX_WORKERS)
+		memcpy(&missed->host[missed->hosts++], host->addr,
+		       sizeof(host->addr));
+}
+
+static void refresh(struct sw_switch *sw, uint32_t id, struct missed *missed)
+{
+	struct sw_job job;
+	char text[16];
+	uint32_t i;
+
+	snprintf(text, sizeof(text), "job %u", id);
+	if (sw_job_get(sw, id, &job)) {
+		miss(missed, id, text);
+		return;
+	}
+	find_again(sw, id, &job.ps, missed);
+	for (i = 0; i < job.workers; i++)
+		find_again(sw, id, &job.rank[i], missed);
+	derive(&job);
+	if (write_job(sw, &job))
+		miss(missed, id, text);
+}
+
+static int explain_missed(const struct missed *missed)
+{
+	if (!*missed->names)
+		return 0;
+	return sw_fail("left as it was: %s; when what was said of it is mended, atp switch refresh",
+		       missed->names);
+}
+
+/**
+ * sw_job_refresh() - find out again where the hosts of a job are
+ * @sw: the switch
+ * @id: jobID
+ *
+ * What is found counts, whatever is not.
+ */
+int sw_job_refresh(struct sw_switch *sw, uint32_t id)
+{
+	struct missed missed = {};
+	struct sw_job job;
+
+	if (sw_job_get(sw, id, &job))
+		return -1;
+	refresh(sw, id, &missed);
+	return explain_missed(&missed);
+}
+
+/* All jobs.  First their numbers: one that is written anew may come once more
+ * behind others.
+ */
+static int list_jobs(const struct sw_switch *sw, uint32_t all[SW_SLOTS])
 {
 	bool first = true;
 	uint32_t id = 0;
+	int n = 0;
 
-	while (!sw_job_next(sw, &id, &first)) {
-		if (fn(sw, id))
-			return -1;
-	}
-	return 0;
+	while (n < SW_SLOTS && !sw_job_next(sw, &id, &first))
+		all[n++] = id;
+	return n;
 }
 
 int sw_job_refresh_all(struct sw_switch *sw)
 {
-	return for_all(sw, sw_job_refresh);
+	struct missed missed = {};
+	uint32_t all[SW_SLOTS];
+	int n = list_jobs(sw, all), i;
+
+	for (i = 0; i < n; i++)
+		refresh(sw, all[i], &missed);
+	return explain_missed(&missed);
 }
 
 static int regroup(struct sw_switch *sw, uint32_t id)
@@ -375,46 +488,10 @@ static int regroup(struct sw_switch *sw, uint32_t id)
 /* After an upgrade: the groups end in the new programs */
 int sw_job_regroup_all(struct sw_switch *sw)
 {
-	return for_all(sw, regroup);
-}
+	uint32_t all[SW_SLOTS];
+	int n = list_jobs(sw, all), i, err = 0;
 
-void sw_job_warn(const struct sw_switch *sw, uint32_t ifindex)
-{
-	char name[IFNAMSIZ];
-	struct sw_job job;
-	bool first = true;
-	uint32_t i, id = 0;
-
-	if (!if_indextoname(ifindex, name))
-		snprintf(name, sizeof(name), "if%u", ifindex);
-	while (!sw_job_next(sw, &id, &first)) {
-		if (sw_job_get(sw, id, &job))
-			continue;
-		if (job.ps.ifindex == ifindex)
-			sw_say("job %u: its PS is behind %s: its gradients are dropped until that is attached again, or the job deleted here",
-			       id, name);
-		for (i = 0; i < job.workers; i++) {
-			if (job.rank[i].ifindex == ifindex)
-				sw_say("job %u: rank %u is behind %s: what it sends is not added, and answers to it alone are dropped, until that is attached again, or the job deleted here",
-				       id, i, name);
-		}
-	}
-}
-
-int sw_job_group(const struct sw_switch *sw, uint32_t slot)
-{
-	uint32_t group, key, next;
-	int fd, n = 0;
-
-	if (bpf_map_lookup_elem(sw->map[SW_MAP_GROUPS], &slot, &group))
-		return 0;
-	fd = bpf_map_get_fd_by_id(group);
-	if (fd < 0)
-		return -1;
-	while (!bpf_map_get_next_key(fd, n ? &key : NULL, &next)) {
-		key = next;
-		n++;
-	}
-	close(fd);
-	return n;
+	for (i = 0; i < n; i++)
+		err |= regroup(sw, all[i]);
+	return err ? -1 : 0;
 }

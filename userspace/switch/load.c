@@ -157,15 +157,16 @@ int sw_open(struct sw_switch *sw)
 	forget(sw);
 	if (sw_pin_dir(sw->dir, sizeof(sw->dir), false))
 		return -1;
-	if (!sw_running()) {
-		/* who may not look does not know */
-		if (errno == EACCES)
-			return sw_fail("cannot look into %s: be root", sw->dir);
+	sw->lock = sw_pin_lock(sw->dir, false);
+	/* who may not look does not know */
+	if (sw->lock < 0 && errno == EACCES)
+		return sw_fail("cannot look into %s: be root", sw->dir);
+	if (sw->lock < 0 && errno != ENOENT)
+		return sw_fail("cannot lock %s: %s", sw->dir, strerror(errno));
+	if (sw->lock < 0 || !sw_running()) {
+		sw_close(sw);
 		return sw_fail("no switch runs in this network namespace: atp switch attach dev IF");
 	}
-	sw->lock = sw_pin_lock(sw->dir);
-	if (sw->lock < 0)
-		return sw_fail("cannot lock %s: %s", sw->dir, strerror(errno));
 	if (open_maps(sw)) {
 		sw_close(sw);
 		return -1;
@@ -426,7 +427,6 @@ out:
 int sw_load(struct sw_switch *sw, const struct sw_options *opt)
 {
 	struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
-	bool running;
 
 	forget(sw);
 	setrlimit(RLIMIT_MEMLOCK, &all);
@@ -435,19 +435,22 @@ int sw_load(struct sw_switch *sw, const struct sw_options *opt)
 	sw_pin_collect();
 	if (sw_pin_dir(sw->dir, sizeof(sw->dir), true))
 		return -1;
-	sw->lock = sw_pin_lock(sw->dir);
+	sw->lock = sw_pin_lock(sw->dir, true);
 	if (sw->lock < 0)
 		return sw_fail("cannot lock %s: %s", sw->dir, strerror(errno));
-	running = sw_running();
-	if (running ? settle_running(sw, opt) : settle_new(sw, opt))
+	/* nobody else can begin or end one any more */
+	sw->was = sw_running();
+	if (sw->was ? settle_running(sw, opt) : settle_new(sw, opt))
 		goto fail;
 	if (sw->settings.dispatcher && sw_dispatcher_may())
 		goto fail;
-	if (load_object(sw, running))
+	if (load_object(sw, sw->was))
 		goto fail;
+	if (sw->was)
+		sw_unlock_all(sw);
 	return 0;
 fail:
-	if (!running)
+	if (!sw->was)
 		sw_pin_remove(sw->dir);
 	sw_close(sw);
 	return -1;
@@ -505,4 +508,10 @@ void sw_flush(struct sw_switch *sw, uint32_t slot)
 		}
 		sw_unlock(a);
 	}
+}
+
+/* Locks that a killed loader has left.  Slot zero is no job's. */
+void sw_unlock_all(struct sw_switch *sw)
+{
+	sw_flush(sw, 0);
 }

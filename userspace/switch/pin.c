@@ -159,18 +159,45 @@ int sw_pin_dir(char *dir, size_t len, bool make)
 	return make ? make_dir(dir) : 0;
 }
 
-/* One process at a time changes a switch; the lock goes with the process */
-int sw_pin_lock(const char *dir)
+/* Is that what has this name?  Who waited for a lock may have got that of a
+ * directory that was removed meanwhile.
+ */
+static bool is_at(int fd, const char *dir)
 {
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat ours, there;
 
-	if (fd < 0)
-		return -1;
-	if (flock(fd, LOCK_EX)) {
+	return !fstat(fd, &ours) && !stat(dir, &there) &&
+	       ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
+/**
+ * sw_pin_lock() - one process at a time changes a switch
+ * @dir: its directory
+ * @make: make the directory if need be
+ *
+ * Return: the lock, which goes with the process; -1 and errno, ENOENT if there
+ * is no directory
+ */
+int sw_pin_lock(const char *dir, bool make)
+{
+	int fd;
+
+	for (;;) {
+		if (make && mkdir(dir, 0700) && errno != EEXIST)
+			return -1;
+		fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0 && !(make && errno == ENOENT))
+			return -1;
+		if (fd < 0)
+			continue;
+		if (flock(fd, LOCK_EX)) {
+			close(fd);
+			return -1;
+		}
+		if (is_at(fd, dir))
+			return fd;
 		close(fd);
-		return -1;
 	}
-	return fd;
 }
 
 /* Else the kernel takes a program off a moment after its last pin is gone */
@@ -206,27 +233,36 @@ int sw_pin_remove(const char *dir)
 }
 
 /* The kernel forgets a port whose interface is gone, like its whole namespace
- * perhaps.  A switch that has none and that nobody changes is of no use.
+ * perhaps.  A switch that has none is of no use.
  */
 static bool is_dead(const char *dir)
 {
-	int lock, map, err = 0;
 	char path[1024];
 	uint32_t port;
+	int map, err;
 
-	lock = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (lock < 0)
-		return false;
 	snprintf(path, sizeof(path), "%s/%s", dir, sw_map_names[SW_MAP_PORTS]);
-	if (!flock(lock, LOCK_EX | LOCK_NB)) {
-		map = bpf_obj_get(path);
-		if (map >= 0) {
-			err = bpf_map_get_next_key(map, NULL, &port);
-			close(map);
-		}
-	}
-	close(lock);
+	map = bpf_obj_get(path);
+	if (map < 0)
+		return false;
+	err = bpf_map_get_next_key(map, NULL, &port);
+	close(map);
 	return err;
+}
+
+/* Unless somebody changes it.  Who comes now waits until it is gone, and makes
+ * another one: sw_pin_lock().
+ */
+static void remove_dead(const char *dir)
+{
+	int lock = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (lock < 0)
+		return;
+	if (!flock(lock, LOCK_EX | LOCK_NB) && is_at(lock, dir) &&
+	    is_dead(dir))
+		sw_pin_remove(dir);
+	close(lock);
 }
 
 /* Remove what namespaces that are gone have left behind */
@@ -247,8 +283,7 @@ void sw_pin_collect(void)
 		if (strncmp(entry->d_name, "netns-", 6))
 			continue;
 		snprintf(dir, sizeof(dir), "%s/%s", root, entry->d_name);
-		if (is_dead(dir))
-			sw_pin_remove(dir);
+		remove_dead(dir);
 	}
 	closedir(d);
 }

@@ -61,6 +61,12 @@ static int describe(const struct sw_link *link, struct sw_port *port)
 
 	if (link->master && sw_rtnl_link(link->master, &l3))
 		return -1;
+	if (sw_is_bond(link))
+		return sw_fail("%s is a bond, and what comes in names its links, not it: attach to one interface that is in no bond, ip link set IF nomaster",
+			       link->name);
+	if (sw_is_bond(&l3))
+		return sw_fail("%s is in the bond %s, and its hosts' packets may come by any of its links: use one alone, ip link set %s nomaster",
+			       link->name, l3.name, link->name);
 	if (l3.filters_vlans)
 		return sw_fail("%s filters VLANs, and what XDP redirects passes by that: ip link set %s type bridge vlan_filtering 0",
 			       l3.name, l3.name);
@@ -363,12 +369,14 @@ static int for_all(struct sw_switch *sw,
 	while (n < SW_PORTS && !sw_port_next(sw, &ifindex))
 		all[n++] = ifindex;
 	for (i = 0; i < n; i++) {
-		if (sw_rtnl_link(all[i], &link))
+		if (!sw_rtnl_link(all[i], &link))
+			err |= fn(sw, all[i]);
+		else if (errno == ENODEV)
 			sw_port_detach(sw, all[i]);
-		else if (fn(sw, all[i]))
+		else
 			err = -1;
 	}
-	return err;
+	return err ? -1 : 0;
 }
 
 /* Give all ports the programs that were loaded last */
@@ -418,7 +426,7 @@ int sw_port_abandon(const char *dir)
 	int lock, map, err = 0;
 	char path[512];
 
-	lock = sw_pin_lock(dir);
+	lock = sw_pin_lock(dir, false);
 	if (lock < 0)
 		return sw_fail("cannot lock %s: %s", dir, strerror(errno));
 	snprintf(path, sizeof(path), "%s/%s", dir,

@@ -99,6 +99,10 @@ static void check_machine(const struct check *c)
 		tell(c, NULL, false, "BPF JIT",
 		     "cannot be seen from this network namespace",
 		     "in the first one: sysctl net.core.bpf_jit_enable=1");
+	if (c->generic)
+		tell(c, NULL, false, "generic mode",
+		     "older kernels give parameter packets to one worker only",
+		     "see uname -r: of the 6.1 series, 6.1.178 or later");
 }
 
 /* One word of ethtool's old interface: is a feature on? -1: cannot tell */
@@ -266,6 +270,29 @@ static void check_forwarding(const struct check *c,
 		     "ip link set it master BRIDGE, or sysctl net.ipv4.ip_forward=1");
 }
 
+/* A bond, or one of its links: no port, whatever else is in order */
+static bool is_bonded(const struct check *c, const struct sw_link *link)
+{
+	char found[96], mend[256];
+	struct sw_link bond;
+
+	if (sw_is_bond(link)) {
+		tell(c, link->name, true, "port",
+		     "is a bond: what comes in names its links, not it",
+		     "attach to one interface that is in no bond, ip link set IF nomaster");
+		return true;
+	}
+	if (!link->master || sw_rtnl_link(link->master, &bond) ||
+	    !sw_is_bond(&bond))
+		return false;
+	snprintf(found, sizeof(found), "is in the bond %s", bond.name);
+	snprintf(mend, sizeof(mend),
+		 "use it alone, ip link set %s nomaster (its hosts' packets may come by any link of a bond)",
+		 link->name);
+	tell(c, link->name, true, "port", found, mend);
+	return true;
+}
+
 static void check_dev(const struct check *c, uint32_t ifindex)
 {
 	struct sw_link link;
@@ -280,6 +307,8 @@ static void check_dev(const struct check *c, uint32_t ifindex)
 		     "ip link shows which there are");
 		return;
 	}
+	if (is_bonded(c, &link))
+		return;
 	if (link.up)
 		fine(c, link.name, "up");
 	else

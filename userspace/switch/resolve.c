@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+#include <linux/neighbour.h>
 #include "rtnl.h"
 
 #define DISCARD_PORT	9
@@ -87,19 +88,16 @@ static int find_hop(const struct sw_where *where, const struct sw_route *route,
 			       l3->name);
 		/* a host that has got another card or has moved */
 		if (waited == 25 * STEP_MS)
-			sw_rtnl_forget(route->dev, &route->next);
+			sw_rtnl_forget(route->dev, &route->next, 0);
 		if (waited % (25 * STEP_MS) == 0)
 			prime(&where->addr);
 		pause_ms(STEP_MS);
 	}
 }
 
-/**
- * sw_resolve() - find out where a host is
- * @where: its address, and what the operator said
- * @host: filled in, apart from SW_HOST_ROUTED and _SHARED
- */
-int sw_resolve(const struct sw_where *where, struct sw_host *host)
+/* @again: what the kernel has not made sure of lately is not to be believed */
+static int resolve(const struct sw_where *where, bool again,
+		   struct sw_host *host)
 {
 	char text[INET6_ADDRSTRLEN];
 	struct sw_route route = {};
@@ -132,7 +130,19 @@ int sw_resolve(const struct sw_where *where, struct sw_host *host)
 	}
 	host->l3 = l3.ifindex;
 	memcpy(host->src, l3.mac, 6);
+	if (again && !where->has_mac)
+		sw_rtnl_forget(route.dev, &route.next, NUD_REACHABLE);
 	return find_hop(where, &route, &l3, host);
+}
+
+/**
+ * sw_resolve() - find out where a host is
+ * @where: its address, and what the operator said
+ * @host: filled in, apart from SW_HOST_ROUTED and _SHARED
+ */
+int sw_resolve(const struct sw_where *where, struct sw_host *host)
+{
+	return resolve(where, false, host);
 }
 
 int sw_resolve_again(struct sw_host *host)
@@ -146,5 +156,5 @@ int sw_resolve_again(struct sw_host *host)
 		where.has_mac = true;
 		memcpy(where.mac, host->mac, sizeof(where.mac));
 	}
-	return sw_resolve(&where, host);
+	return resolve(&where, true, host);
 }

@@ -151,9 +151,21 @@ int sw_rtnl_link(uint32_t ifindex, struct sw_link *link)
 	ifm->ifi_index = ifindex;
 	memset(link, 0, sizeof(*link));
 	err = ask(nlh, on_link, link);
-	if (err)
-		return sw_fail("interface %u: %s", ifindex, strerror(err));
-	return 0;
+	if (!err)
+		return 0;
+	sw_fail("interface %u: %s", ifindex, strerror(err));
+	errno = err;
+	return -1;
+}
+
+/*
+ * A bond, whose program the kernel puts at its links: what comes in says that
+ * it came by a link, which is behind no port.  Nor can one of its links be a
+ * port, as what its hosts send comes by any.
+ */
+bool sw_is_bond(const struct sw_link *link)
+{
+	return !strcmp(link->kind, "bond");
 }
 
 /* An address in netlink's form: family, and four or sixteen bytes */
@@ -314,9 +326,9 @@ int sw_rtnl_neigh(uint32_t dev, const struct in6_addr *addr, uint8_t *mac)
 
 /*
  * Forget a neighbour, so that whoever has the address now is asked for.  What
- * the operator has entered stays.
+ * the operator has entered stays, and what is in one of the states @keep.
  */
-void sw_rtnl_forget(uint32_t dev, const struct in6_addr *addr)
+void sw_rtnl_forget(uint32_t dev, const struct in6_addr *addr, uint16_t keep)
 {
 	char buf[256];
 	struct nlmsghdr *nlh = message(buf, sizeof(buf), RTM_DELNEIGH, 0);
@@ -327,7 +339,7 @@ void sw_rtnl_forget(uint32_t dev, const struct in6_addr *addr)
 	ndm->ndm_ifindex = dev;
 	ndm->ndm_family = put_addr(nlh, NDA_DST, addr);
 	if (search_neighbours(ndm->ndm_family, &s) &&
-	    !(s.state & (NUD_PERMANENT | NUD_NOARP)))
+	    !(s.state & (NUD_PERMANENT | NUD_NOARP | keep)))
 		ask(nlh, NULL, NULL);
 }
 

@@ -56,10 +56,12 @@ struct sw_route {
 };
 
 int sw_rtnl_ask(int bus, struct nlmsghdr *nlh, mnl_cb_t cb, void *arg);
+/* Also says in errno why it cannot tell: ENODEV if the interface is gone */
 int sw_rtnl_link(uint32_t ifindex, struct sw_link *link);
+bool sw_is_bond(const struct sw_link *link);
 int sw_rtnl_route(const struct in6_addr *addr, struct sw_route *route);
 int sw_rtnl_neigh(uint32_t dev, const struct in6_addr *addr, uint8_t *mac);
-void sw_rtnl_forget(uint32_t dev, const struct in6_addr *addr);
+void sw_rtnl_forget(uint32_t dev, const struct in6_addr *addr, uint16_t keep);
 int sw_rtnl_fdb(uint32_t bridge, const uint8_t *mac, uint32_t *port);
 
 /* Is a feature of ethtool's (ETHTOOL_G*) on?  -1: cannot tell */

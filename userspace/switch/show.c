@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "json.h"
@@ -329,4 +330,45 @@ int sw_show(struct sw_switch *sw, FILE *out, bool json, bool pretty,
 		sw_json_close(&j, '}');
 	}
 	return 0;
+}
+
+void sw_job_warn(const struct sw_switch *sw, uint32_t ifindex)
+{
+	char name[IFNAMSIZ];
+	struct sw_job job;
+	bool first = true;
+	uint32_t i, id = 0;
+
+	if (!if_indextoname(ifindex, name))
+		snprintf(name, sizeof(name), "if%u", ifindex);
+	while (!sw_job_next(sw, &id, &first)) {
+		if (sw_job_get(sw, id, &job))
+			continue;
+		if (job.ps.ifindex == ifindex)
+			sw_say("job %u: its PS is behind %s: its gradients are dropped until that is attached again, or the job deleted here",
+			       id, name);
+		for (i = 0; i < job.workers; i++) {
+			if (job.rank[i].ifindex == ifindex)
+				sw_say("job %u: rank %u is behind %s: what it sends is not added, and answers to it alone are dropped, until that is attached again, or the job deleted here",
+				       id, i, name);
+		}
+	}
+}
+
+int sw_job_group(const struct sw_switch *sw, uint32_t slot)
+{
+	uint32_t group, key, next;
+	int fd, n = 0;
+
+	if (bpf_map_lookup_elem(sw->map[SW_MAP_GROUPS], &slot, &group))
+		return 0;
+	fd = bpf_map_get_fd_by_id(group);
+	if (fd < 0)
+		return -1;
+	while (!bpf_map_get_next_key(fd, n ? &key : NULL, &next)) {
+		key = next;
+		n++;
+	}
+	close(fd);
+	return n;
 }

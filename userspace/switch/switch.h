@@ -42,6 +42,7 @@ extern const char *const sw_map_names[SW_MAPS];
  * struct sw_switch - a switch that runs in this network namespace
  * @dir: where it is pinned
  * @lock: open while this process may change it
+ * @was: it ran before sw_load()
  * @map: descriptors of its maps
  * @settings: how it was loaded
  * @agg: aggregators, mapped on demand
@@ -51,6 +52,7 @@ extern const char *const sw_map_names[SW_MAPS];
 struct sw_switch {
 	char	dir[256];
 	int	lock;
+	bool	was;
 	int	map[SW_MAPS];
 	struct sw_settings settings;
 	void	*agg;
@@ -101,7 +103,7 @@ int sw_pin_root(char *dir, size_t len, bool make);
 int sw_pin_dir(char *dir, size_t len, bool make);
 void sw_pin_collect(void);
 int sw_pin_remove(const char *dir);
-int sw_pin_lock(const char *dir);
+int sw_pin_lock(const char *dir, bool make);
 
 /* load.c */
 int sw_load(struct sw_switch *sw, const struct sw_options *opt);
@@ -114,6 +116,7 @@ struct bpf_object *sw_object_open(const struct sw_switch *sw,
 struct sw_agg *sw_agg_get(struct sw_switch *sw, uint32_t index);
 struct sw_state *sw_state_get(struct sw_switch *sw, uint32_t slot);
 void sw_flush(struct sw_switch *sw, uint32_t slot);
+void sw_unlock_all(struct sw_switch *sw);
 
 /* ports.c */
 int sw_port_attach(struct sw_switch *sw, uint32_t ifindex);
@@ -151,12 +154,6 @@ int sw_job_del(struct sw_switch *sw, uint32_t id);
 int sw_job_refresh(struct sw_switch *sw, uint32_t id);
 int sw_job_refresh_all(struct sw_switch *sw);
 int sw_job_regroup_all(struct sw_switch *sw);
-/* Say which jobs have a host behind a port that was detached */
-void sw_job_warn(const struct sw_switch *sw, uint32_t ifindex);
-/* Hosts in the group that gets the parameter packets of the job of a slot; -1:
- * cannot tell
- */
-int sw_job_group(const struct sw_switch *sw, uint32_t slot);
 int sw_job_next(const struct sw_switch *sw, uint32_t *id, bool *first);
 int sw_job_get(const struct sw_switch *sw, uint32_t id, struct sw_job *job);
 
@@ -214,5 +211,11 @@ int sw_counters_get(const struct sw_switch *sw, uint32_t slot,
 int sw_others_get(const struct sw_switch *sw, struct sw_others *o);
 int sw_show(struct sw_switch *sw, FILE *out, bool json, bool pretty,
 	    const uint32_t *job);
+/* Say which jobs have a host behind a port that was detached */
+void sw_job_warn(const struct sw_switch *sw, uint32_t ifindex);
+/* Hosts in the group that gets the parameter packets of the job of a slot; -1:
+ * cannot tell
+ */
+int sw_job_group(const struct sw_switch *sw, uint32_t slot);
 
 #endif /* _ATP_SWITCH_H */

@@ -120,21 +120,28 @@ static __always_inline __u64 sw_delta(const __u32 *from, const __u32 *to,
 /*
  * The rank that a copy is for: the one at this port; if there are several, the
  * lowest that has not got its copy of this packet yet.  The copies pass on one
- * CPU, either all for a port in a row, or (in generic mode) all of a packet; so
- * it is enough to remember the last packet.  A rank that is left out all the
- * same asks again.
+ * CPU, and those for a port pass one packet after the other; so it is enough to
+ * remember the last packet, at each port.  What is for another port comes in
+ * between: the kernel sends a port's queue when it has 16 packets, wherever in
+ * the copies of one that is.  A rank that is left out all the same asks again.
  */
 __noinline int sw_do_pick(const struct sw_job *job, __u32 ifindex, __u32 epoch,
 			  __u32 seq)
 {
 	struct sw_fan *fan;
-	__u32 slot, left;
+	__u32 note, left;
 	int i;
 
 	if (!job)
 		return ATP_MAX_WORKERS;
-	slot = job->slot;
-	fan = bpf_map_lookup_elem(&fans, &slot);
+	for (i = 0; i < ATP_MAX_WORKERS; i++) {
+		if (job->rank[i].ifindex == ifindex)
+			break;
+	}
+	if (i == ATP_MAX_WORKERS)
+		return ATP_MAX_WORKERS;
+	note = job->slot * ATP_MAX_WORKERS + i;
+	fan = bpf_map_lookup_elem(&fans, &note);
 	if (!fan)
 		return ATP_MAX_WORKERS;
 	if (fan->epoch != epoch || fan->seq != seq) {
@@ -142,12 +149,6 @@ __noinline int sw_do_pick(const struct sw_job *job, __u32 ifindex, __u32 epoch,
 		fan->seq = seq;
 		fan->done = 0;
 	}
-	for (i = 0; i < ATP_MAX_WORKERS; i++) {
-		if (job->rank[i].ifindex == ifindex)
-			break;
-	}
-	if (i == ATP_MAX_WORKERS)
-		return ATP_MAX_WORKERS;
 	left = job->rank[i].mates & ~fan->done;
 	/* the same packet once more */
 	if (!left) {

@@ -66,10 +66,13 @@ struct {
 	__type(value, struct sw_others);
 } others_count SEC(".maps");
 
-/* Slot to the last copy that was made for the job */
+/* Slot, and the lowest rank behind a port, to the last copies that were made
+ * for the job there.  A job has no more ports than ranks, so that this takes
+ * less than a note for each port: 128 KiB per CPU.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, SW_SLOTS);
+	__uint(max_entries, SW_SLOTS * ATP_MAX_WORKERS);
 	__type(key, __u32);
 	__type(value, struct sw_fan);
 } fans SEC(".maps");

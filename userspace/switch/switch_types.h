@@ -148,7 +148,7 @@ struct sw_state {
 #define SW_RUN			(1ULL << 32)
 
 /**
- * struct sw_fan - which copies of a multicast were made, on this CPU
+ * struct sw_fan - which copies of a multicast were made for a port, on this CPU
  * @epoch: run of the last copy, as it is in the packet
  * @seq: its sequenceNumber, likewise
  * @done: ranks that have got it
