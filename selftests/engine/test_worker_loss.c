@@ -289,8 +289,8 @@ TEST(late_answers_undo)
 	done();
 }
 
-/* Something later was answered, so peers have sent una as well: it was lost, and
- * the window is half of what it was.  The rest is on its way.
+/* Something later was answered, so peers have sent una as well: it was lost,
+ * and the window is half of what it was.  The rest is on its way.
  */
 TEST(a_hole_is_a_loss)
 {

@@ -289,8 +289,8 @@ TEST(edge_of_room)
 	}
 }
 
-/* All results are there, so nothing that comes says that there is room, and poll was
- * last asked when there was some: for less than is refused then.
+/* All results are there, so nothing that comes says that there is room, and
+ * poll was last asked when there was some: for less than is refused then.
  */
 TEST(edge_of_room_when_idle)
 {

@@ -9,6 +9,7 @@ for each of 32 hosts before anything is sent.
 """
 import contextlib
 import os
+import select
 import socket
 import struct
 import sys
@@ -98,18 +99,18 @@ class Ranks(Cable):
 
     def pull(self):
         """What rank 0 has been sent is right."""
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                packet = self.hands[0].s.recv(65536, socket.MSG_DONTWAIT)
-                p = Packet(*struct.unpack("!BBHIIIIIBBBBIHH", packet[:36]),
-                           packet[36:])
-                if p.kind != DATA:
-                    continue
-                same((p.epoch, p.flags & (ACK | LAST), p.elements),
-                     (self.run, ACK | LAST, LANES))
-                same(struct.unpack(f"<{LANES}i", p.payload),
-                     tuple(RANKS * (p.seq + k) for k in range(LANES)), "sum")
-                self.got.add(p.seq)
+        s = self.hands[0].s
+        while select.select([s], [], [], 0)[0]:
+            packet = s.recv(65536)
+            p = Packet(*struct.unpack("!BBHIIIIIBBBBIHH", packet[:36]),
+                       packet[36:])
+            if p.kind != DATA:
+                continue
+            same((p.epoch, p.flags & (ACK | LAST), p.elements),
+                 (self.run, ACK | LAST, LANES))
+            same(struct.unpack(f"<{LANES}i", p.payload),
+                 tuple(RANKS * (p.seq + k) for k in range(LANES)), "sum")
+            self.got.add(p.seq)
         return self.got
 
 
