@@ -38,7 +38,7 @@ RULES = {
         Rule("switch", after="ethtool -k eth0 | grep -q "
              "'rx-vlan-offload: off'"),
     r"ip -s (-s )?link": Rule("switch", "", r"^\d+: eth4@(.*\n)+? +RX: +bytes "),
-    r"atp -batch FILE": Rule(ALL, "-job", after="! atp job show 7"),
+    r"atp( -force)? -batch FILE": Rule(ALL, "-job", after="! atp job show 7"),
     r"atp job add 7 .*": Rule("job", "-job", after="atp job show 7"),
     r"atp job set 7 gid staff timeout 30s patience 1min":
         Rule("job", "job", after="atp job show 7 | "
@@ -102,7 +102,7 @@ ELSEWHERE = {
     r"make (check|check-debug|deps)":
         ("tools/test_docs.py", "what_is_made_has_a_target"),
     # In small, with all beds; not a part of "make check", as it builds a kernel
-    r"(BEDS=uml )?make bench": ("bench/test_make.py", 'typed(where, "bench"'),
+    r"(BEDS=\S+ )?make bench": ("bench/test_make.py", 'typed(where, "bench"'),
     r"make profile": ("bench/test_make.py", 'typed(where, "profile"'),
     r"make install-ip-atp":
         ("tools/test_make_install.sh", "make_there install-ip-atp"),
