@@ -194,6 +194,7 @@ class Test:
             file.write('switch job replace %d ps %s worker %s\n' % (
                 other, PS, WORKERS[0]))
         self.system.ctl('stop ' + UNIT)
+        self.system.drop_in('soon', '[Service]\nRestartSec=3\n')
         within('s', '/usr/sbin/atp switch detach')
         within(4, 'ip link set eth0 down')
         self.system.ctl('start ' + UNIT, works=False)
@@ -206,6 +207,7 @@ class Test:
         equal(sorted(job['job'] for job in shown()['jobs']), [JOB, other],
               'jobs')
         round_trip(hosts(), PS, WORKERS[0], 62)
+        self.system.drop_in('soon', '')
         within('s', '/usr/sbin/atp switch job del %d' % other)
         with open(CONFIG, 'w', encoding='ascii') as file:
             file.write(old)
