@@ -189,8 +189,8 @@ static bool atp_sk_sleeps_for_ever(const struct sock *sk)
 	return READ_ONCE(atp_sk(sk)->idle) && file && file_count(file) == 1;
 }
 
-/* A push was refused: who waits for edges or signals gets one when there is
- * room, also if it never asked poll.  Context: socket lock.
+/* There is no room for a push: who sleeps, or waits for an edge or a signal, is
+ * told when there is, also if it never asked poll.  Context: socket lock.
  */
 void atp_sk_refused(struct sock *sk)
 {
@@ -224,11 +224,10 @@ static int atp_wait_space(struct sock *sk, u32 cost, long *timeo)
 
 	if (atp_sk_may_push(sk, cost, run))
 		return 0;
-	sk_set_bit(SOCKWQ_ASYNC_NOSPACE, sk);
 	add_wait_queue(sk_sleep(sk), &wait);
 	while (!atp_sk_may_push(sk, cost, run)) {
 		WRITE_ONCE(atp_sk(sk)->wanted, cost);
-		WRITE_ONCE(atp_sk(sk)->nospace, true);
+		atp_sk_refused(sk);
 		if (!*timeo) {
 			err = -EAGAIN;
 			break;

@@ -327,7 +327,7 @@ TEST(a_hole_is_a_loss)
 	EXPECT_EQ(answer(6), ATP_OK);
 	EXPECT_EQ(w.lost, 0);
 	EXPECT_EQ(w.cong.ssthresh, 5);
-	EXPECT_LE(w.cong.cwnd, 6);
+	EXPECT_EQ(w.cong.cwnd, 5);
 	EXPECT_EQ(w.stats.spurious, 0);
 	done();
 }

@@ -16,27 +16,12 @@ import traceback
 
 import numpy as np
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-TOP = os.path.join(HERE, "../..")
-os.environ.setdefault("LIBATP", os.path.join(TOP, "build/lib/libatp.so.1"))
-sys.path.insert(0, os.path.join(HERE, "../lib"))
-sys.path.insert(0, os.path.join(TOP, "userspace/python"))
-import atp  # noqa: E402
-from rack import atp as tool  # noqa: E402
-from rack import inside, rack, run  # noqa: E402
-from ranks import HOLDER, add_job, no_memory  # noqa: E402
+from ranks import (HOLDER, JOB, LONG, WORKERS, add_job, atp, expect, inside,
+                   no_memory, rack, run, total)
+from rack import atp as tool
 
-WORKERS = 3
-JOB = 7
 LANES = 350
-SCALE = 10**8
-LONG = 60
 NOBODY = 65534
-
-
-def expect(got, want):
-    if got != want:
-        raise AssertionError(f"got {got}, expected {want}")
 
 
 def until(what, condition):
@@ -53,13 +38,6 @@ def make(values):
     return ((bits ^ (bits >> np.uint32(7))) * np.uint32(0x9E3779B1)).view(
         values.dtype
     )
-
-
-def total(arrays):
-    if arrays[0].dtype == np.int32:
-        return sum(a.astype(np.int64) for a in arrays).astype(np.int32)
-    scaled = [np.rint(a.astype(np.float64) * SCALE) for a in arrays]
-    return ((sum(scaled) + 0.0) / SCALE).astype(np.float32)
 
 
 class Application(threading.Thread):

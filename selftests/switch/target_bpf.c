@@ -151,7 +151,7 @@ void t_add_job(const struct t_job *job)
 	}
 }
 
-int t_run(int port, uint8_t *frame, uint32_t len)
+int t_prog_run(int prog, int port, uint8_t *frame, uint32_t len)
 {
 	struct xdp_md ctx = {
 		.data_end = len,
@@ -165,16 +165,21 @@ int t_run(int port, uint8_t *frame, uint32_t len)
 		    .ctx_in = &ctx, .ctx_size_in = sizeof(ctx),
 		    .repeat = 1);
 
-	/* the kernel's own lower limit for a test packet */
-	if (len < 14)
-		return XDP_PASS;
-	if (bpf_prog_test_run_opts(t_program, &opts)) {
+	if (bpf_prog_test_run_opts(prog, &opts)) {
 		c_fail(__FILE__, __LINE__, "BPF_PROG_RUN: %s",
 		       strerror(errno));
 		return -1;
 	}
 	memcpy(frame, out, opts.data_size_out);
 	return (int)opts.retval;
+}
+
+int t_run(int port, uint8_t *frame, uint32_t len)
+{
+	/* the kernel's own lower limit for a test packet */
+	if (len < 14)
+		return XDP_PASS;
+	return t_prog_run(t_program, port, frame, len);
 }
 
 struct sw_agg *t_agg(uint32_t index)

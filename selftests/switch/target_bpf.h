@@ -14,6 +14,10 @@ extern uint32_t t_ifindex[T_PORTS];
  */
 extern bool t_keep;
 void t_unload(void);
+/* What the program says of a frame that comes in there, and makes of it; -1: it did
+ * not run
+ */
+int t_prog_run(int prog, int port, uint8_t *frame, uint32_t len);
 /* As t_add_job(), but what the switch says of it is returned */
 int t_try_job(const struct t_job *job);
 int t_replace_job(const struct t_job *job);
