@@ -131,7 +131,7 @@ static void large(struct sim_cfg cfg, u32 copies, u32 percent, u64 again)
 	sim_free(&s);
 }
 
-/* performance.rst has these figures: whoever changes the one changes the other */
+/* performance.rst has these figures: who changes one changes the other */
 TEST(other_settings)
 {
 	struct sim_cfg cfg = usual;

@@ -115,7 +115,9 @@ def host_up(host, device, addresses):
 def up():
     sh('ip netns add ' + ns('s'))
     within('s', 'ip link set lo up')
-    within('s', 'ip link add br0 type bridge')
+    # of its own, or it has the least of its ports' and forgets its neighbours
+    # when that changes
+    within('s', 'ip link add br0 address 02:00:00:00:07:fe type bridge')
     within('s', 'ip link set br0 up')
     within('s', 'ip addr add 10.9.0.254/24 dev br0')
     within('s', 'ip addr add fd09::fe/64 dev br0 nodad')

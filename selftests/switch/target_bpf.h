@@ -14,8 +14,8 @@ extern uint32_t t_ifindex[T_PORTS];
  */
 extern bool t_keep;
 void t_unload(void);
-/* What the program says of a frame that comes in there, and makes of it; -1: it did
- * not run
+/* What the program says of a frame that comes in there, and makes of it; -1: it
+ * did not run
  */
 int t_prog_run(int prog, int port, uint8_t *frame, uint32_t len);
 /* As t_add_job(), but what the switch says of it is returned */
