@@ -184,6 +184,7 @@ check-packages: deps
 
 # Nor this: it builds User-mode Linux.
 check-bench: deps
+	+$(Q)$(MAKE) userspace
 	$(Q)selftests/run.sh --only bench/test_make
 
 # What is found, and what was tried on the way, stays in build/fuzz/.
