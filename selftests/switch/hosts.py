@@ -35,43 +35,55 @@ def test_locks_of_a_killed_loader():
         equal(locks(), {0}, 'locks after ' + words)
 
 
-def bond(name):
-    """Over v0 and v2.  Return: could it be made?"""
+# The kernel's drivers of what has several links, by what ip calls it
+BONDS = {'bond': 'bonding', 'team': 'team'}
+
+
+def bond(kind):
+    """Of that kind and name, over v0 and v2.  Return: could it be made?"""
     for pair in ('v0', 'v2'):
         within('s', 'ip link add %s type veth' % pair)
-    done = within('s', 'ip link add %s type bond' % name, check=False)
+    done = within('s', 'ip link add %s7 type %s' % (kind, kind), check=False)
     if done.returncode:
-        want(not os.path.exists('/lib/modules/%s/kernel/drivers/net/bonding' %
-                                os.uname().release), done.stdout)
+        want(not os.path.exists('/lib/modules/%s/kernel/drivers/net/%s' % (
+            os.uname().release, BONDS[kind])), done.stdout)
         return False
     for link in ('v0', 'v2'):
-        within('s', 'ip link set %s master %s' % (link, name))
-    within('s', 'ip link set %s up' % name)
+        within('s', 'ip link set %s master %s7' % (link, kind))
+    within('s', 'ip link set %s7 up' % kind)
     return True
 
 
-def test_a_bond_is_no_port():
+def no_port(kind):
+    """What is refused, and what is said then"""
+    name = kind + '7'
     try:
-        if not bond('bond7'):
-            print('# the kernel of this machine has none')
+        if not bond(kind):
+            print('# the kernel of this machine has no', kind)
             return
         for word in ('check', 'attach'):
-            done = switch(word + ' dev bond7', check=False)
-            want(done.returncode and 'bond7' in done.stdout and
-                 'is a bond' in done.stdout and 'nomaster' in done.stdout,
+            done = switch('%s dev %s' % (word, name), check=False)
+            want(done.returncode and name in done.stdout and
+                 'is a ' + kind in done.stdout and 'nomaster' in done.stdout,
                  done.stdout)
             done = switch(word + ' dev v0', check=False)
-            want(done.returncode and 'is in the bond bond7' in done.stdout and
+            want(done.returncode and
+                 'is in the %s %s' % (kind, name) in done.stdout and
                  'ip link set v0 nomaster' in done.stdout, done.stdout)
         want('xdp' not in within('s', 'ip link show dev v0').stdout, 'program')
-        done = switch('job add 11 ps %s worker 10.7.0.1 dev bond7 '
-                      'lladdr 02:00:00:00:00:07' % PS, check=False)
-        want(done.returncode and 'bond7, a bond' in done.stdout and
-             'attach dev bond7' not in done.stdout, done.stdout)
+        done = switch('job add 11 ps %s worker 10.7.0.1 dev %s '
+                      'lladdr 02:00:00:00:00:07' % (PS, name), check=False)
+        want(done.returncode and '%s, a %s' % (name, kind) in done.stdout and
+             'attach dev ' + name not in done.stdout, done.stdout)
     finally:
-        for link in ('bond7', 'v0', 'v2'):
+        for link in (name, 'v0', 'v2'):
             within('s', 'ip link del ' + link, check=False)
     equal(len(shown()['ports']), 6, 'ports')
+
+
+def test_a_bond_is_no_port():
+    for kind in BONDS:
+        no_port(kind)
 
 
 def stale(address):

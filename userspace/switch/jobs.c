@@ -70,8 +70,8 @@ static int check_port(const struct sw_switch *sw, const struct sw_host *host)
 	if (sw_rtnl_link(host->ifindex, &link))
 		return -1;
 	if (sw_is_bond(&link))
-		return sw_fail("%s is behind %s, a bond, which cannot be a port of the switch: connect it by one interface that is in no bond",
-			       text, link.name);
+		return sw_fail("%s is behind %s, a %s, which cannot be a port of the switch: connect it by one interface that is in none",
+			       text, link.name, link.kind);
 	return sw_fail("%s is behind %s, which is no port of the switch: atp switch attach dev %s",
 		       text, link.name, link.name);
 }

@@ -62,11 +62,11 @@ static int describe(const struct sw_link *link, struct sw_port *port)
 	if (link->master && sw_rtnl_link(link->master, &l3))
 		return -1;
 	if (sw_is_bond(link))
-		return sw_fail("%s is a bond, and what comes in names its links, not it: attach to one interface that is in no bond, ip link set IF nomaster",
-			       link->name);
+		return sw_fail("%s is a %s, and what comes in names its links, not it: attach to one interface that is in none, ip link set IF nomaster",
+			       link->name, link->kind);
 	if (sw_is_bond(&l3))
-		return sw_fail("%s is in the bond %s, and its hosts' packets may come by any of its links: use one alone, ip link set %s nomaster",
-			       link->name, l3.name, link->name);
+		return sw_fail("%s is in the %s %s, and its hosts' packets may come by any of its links: use one alone, ip link set %s nomaster",
+			       link->name, l3.kind, l3.name, link->name);
 	if (l3.filters_vlans)
 		return sw_fail("%s filters VLANs, and what XDP redirects passes by that: ip link set %s type bridge vlan_filtering 0",
 			       l3.name, l3.name);

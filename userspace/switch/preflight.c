@@ -270,25 +270,27 @@ static void check_forwarding(const struct check *c,
 		     "ip link set it master BRIDGE, or sysctl net.ipv4.ip_forward=1");
 }
 
-/* A bond, or one of its links: no port, whatever else is in order */
+/* A bond or a team, or one of its links: no port, whatever else is in order */
 static bool is_bonded(const struct check *c, const struct sw_link *link)
 {
 	char found[96], mend[256];
 	struct sw_link bond;
 
 	if (sw_is_bond(link)) {
-		tell(c, link->name, true, "port",
-		     "is a bond: what comes in names its links, not it",
-		     "attach to one interface that is in no bond, ip link set IF nomaster");
+		snprintf(found, sizeof(found),
+			 "is a %s: what comes in names its links, not it",
+			 link->kind);
+		tell(c, link->name, true, "port", found,
+		     "attach to one interface that is in none, ip link set IF nomaster");
 		return true;
 	}
 	if (!link->master || sw_rtnl_link(link->master, &bond) ||
 	    !sw_is_bond(&bond))
 		return false;
-	snprintf(found, sizeof(found), "is in the bond %s", bond.name);
+	snprintf(found, sizeof(found), "is in the %s %s", bond.kind, bond.name);
 	snprintf(mend, sizeof(mend),
-		 "use it alone, ip link set %s nomaster (its hosts' packets may come by any link of a bond)",
-		 link->name);
+		 "use it alone, ip link set %s nomaster (its hosts' packets may come by any link of a %s)",
+		 link->name, bond.kind);
 	tell(c, link->name, true, "port", found, mend);
 	return true;
 }

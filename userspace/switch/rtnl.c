@@ -159,13 +159,13 @@ int sw_rtnl_link(uint32_t ifindex, struct sw_link *link)
 }
 
 /*
- * A bond, whose program the kernel puts at its links: what comes in says that
- * it came by a link, which is behind no port.  Nor can one of its links be a
- * port, as what its hosts send comes by any.
+ * A bond or a team: what comes in says that it came by a link, where the kernel
+ * puts a bond's program, and the link is behind no port.  Nor can one of its
+ * links be a port, as what its hosts send comes by any.
  */
 bool sw_is_bond(const struct sw_link *link)
 {
-	return !strcmp(link->kind, "bond");
+	return !strcmp(link->kind, "bond") || !strcmp(link->kind, "team");
 }
 
 /* An address in netlink's form: family, and four or sixteen bytes */
