@@ -32,8 +32,8 @@ packages=(
 )
 # The checks.
 if [ "$what" = check ]; then
-	packages+=(bpftrace git libclang-rt-14-dev liburing-dev mandoc
-		mmdebstrap openmpi-bin perl python3-matplotlib python3-scapy
+	packages+=(bpftrace git libclang-rt-14-dev liburing-dev linux-perf
+		mandoc mmdebstrap openmpi-bin perl python3-matplotlib python3-scapy
 		python3-torch shellcheck sparse tshark xdp-tools yamllint)
 fi
 # Debian packages.
