@@ -134,23 +134,25 @@ put:
 }
 
 /* Also evaluated without the lock, so of a single word only. */
-static bool atp_sk_join_done(const struct sock *sk)
+static bool atp_sk_join_done(const struct sock *sk, u32 run)
 {
-	return READ_ONCE(sk->sk_state) != TCP_SYN_SENT;
+	return READ_ONCE(sk->sk_state) != TCP_SYN_SENT ||
+	       READ_ONCE(atp_sk(sk)->run) != run;
 }
 
 /* Sleep until all workers have joined.  Context: socket lock. */
 static int atp_wait_join(struct sock *sk, long timeo)
 {
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+	u32 run = atp_sk(sk)->run;
 	int err = 0;
 
 	sock_owned_by_me(sk);
 
-	if (atp_sk_join_done(sk))
+	if (atp_sk_join_done(sk, run))
 		return 0;
 	add_wait_queue(sk_sleep(sk), &wait);
-	while (!atp_sk_join_done(sk)) {
+	while (!atp_sk_join_done(sk, run)) {
 		if (!timeo) {
 			err = -EINPROGRESS;
 			break;
@@ -159,9 +161,12 @@ static int atp_wait_join(struct sock *sk, long timeo)
 			err = sock_intr_errno(timeo);
 			break;
 		}
-		sk_wait_event(sk, &timeo, atp_sk_join_done(sk), &wait);
+		sk_wait_event(sk, &timeo, atp_sk_join_done(sk, run), &wait);
 	}
 	remove_wait_queue(sk_sleep(sk), &wait);
+	/* somebody else has given it up, and joins again perhaps */
+	if (!err && atp_sk(sk)->run != run)
+		err = -ECONNRESET;
 	return err;
 }
 

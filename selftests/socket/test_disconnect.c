@@ -46,6 +46,58 @@ TEST(nothing_to_leave)
 	sum_works(&fd, 1);
 }
 
+struct joiner {
+	pid_t tid;
+	int fd;
+	int err;
+};
+
+static void *join_thread(void *arg)
+{
+	struct joiner *j = arg;
+
+	__atomic_store_n(&j->tid, gettid(), __ATOMIC_RELEASE);
+	j->err = do_connect(j->fd, JOB, 0) ? errno : 0;
+	return NULL;
+}
+
+/* Who waits for a join hears of that one, even if the next has begun before he
+ * gets to look.  That is so here: he has the CPU of one who has precedence.
+ */
+TEST(joined_again_before_it_is_seen)
+{
+	const struct sched_param first = { .sched_priority = 1 }, other = {};
+	struct joiner j = {};
+	pthread_t thread;
+	cpu_set_t cpu;
+	int fds[2];
+
+	host_net();
+	job_add(2, "");
+	fds[0] = new_socket(0);
+	fds[1] = new_socket(0);
+	j.fd = fds[0];
+	CPU_ZERO(&cpu);
+	CPU_SET(0, &cpu);
+	ASSERT_EQ(sched_setaffinity(0, sizeof(cpu), &cpu), 0);
+	ASSERT_EQ(pthread_create(&thread, NULL, join_thread, &j), 0);
+	while (!__atomic_load_n(&j.tid, __ATOMIC_ACQUIRE))
+		sched_yield();
+	wait_asleep(j.tid);
+
+	ASSERT_EQ(sched_setscheduler(0, SCHED_FIFO, &first), 0);
+	EXPECT_EQ(disconnect(fds[0]), 0);
+	set_nonblock(fds[0], true);
+	EXPECT_ERRNO(do_connect(fds[0], JOB, 0), EINPROGRESS);
+	ASSERT_EQ(sched_setscheduler(0, SCHED_OTHER, &other), 0);
+
+	set_nonblock(fds[0], false);
+	connect_all(fds, 2);
+	ASSERT_EQ(pthread_join(thread, NULL), 0);
+	EXPECT_EQ(j.err, ECONNRESET);
+	sum_works(fds, 2);
+}
+
 /* Its chunks are gone, who needs them hears of it; both join again. */
 TEST(in_flight)
 {
