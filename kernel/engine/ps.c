@@ -255,8 +255,11 @@ static enum atp_drop rx_gradient(struct atp_ps *ps, u64 now,
 		return drop;
 	if (!from)
 		return ATP_DROP_STRANGER;
+	/* One answer: there may be no more of it than was sent, and others at
+	 * that address say themselves that they are there.
+	 */
 	if (!ps->running || pkt->epoch != ps->epoch)
-		return atp_ps_other_run(ps, pkt, from, out);
+		return atp_ps_other_run(ps, pkt, from & -from, out);
 	drop = check_window(ps, pkt->seq);
 	if (drop)
 		return drop;

@@ -395,6 +395,15 @@ TEST(other_epochs)
 	EXPECT_EQ(ctl.nonce, 4321);
 	EXPECT_TRUE(ps.running);
 
+	/* nor does one of several ranks get more than one */
+	g.bits = 3;
+	g.flags = ATP_F_SWITCHED;
+	g.sender = 3;
+	EXPECT_EQ(rx(&g), ATP_DROP_EPOCH);
+	expect_abort(1, ATP_REASON_EPOCH, 0);
+	g.bits = 1;
+	g.flags = 0;
+
 	/* a stranger's gets no answer */
 	g.sender = 2;
 	EXPECT_EQ(rx(&g), ATP_DROP_STRANGER);
