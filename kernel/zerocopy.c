@@ -55,14 +55,13 @@ static void atp_unpin(struct work_struct *work)
 		flush_dcache_page(pages[i]);
 	}
 	unpin_user_pages_dirty_lock(pages, pin->n, true);
+	mm_unaccount_pinned_pages(&pin->mmp);
 	kvfree(pin);
 }
 
 /* Nobody needs the pages any more.  Context: any. */
 void atp_pin_put(struct atp_pin *pin)
 {
-	/* now: the next push may need the room */
-	mm_unaccount_pinned_pages(&pin->mmp);
 	queue_work(atp_unpin_wq, &pin->work);
 }
 
@@ -122,6 +121,11 @@ struct atp_pin *atp_pin_chunk(struct atp_chunk *chunk,
 	if (!pin)
 		return ERR_PTR(-ENOBUFS);
 	err = mm_account_pinned_pages(&pin->mmp, len);
+	if (err) {
+		/* what nobody needs any more counts until it is let go of */
+		flush_workqueue(atp_unpin_wq);
+		err = mm_account_pinned_pages(&pin->mmp, len);
+	}
 	if (err)
 		goto free;
 	first = start & PAGE_MASK;
