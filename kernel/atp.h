@@ -50,6 +50,11 @@
  */
 #define ATP_PS_OUT_MAX		(16 << 20)
 
+/* And of what IP has taken of all PS of a namespace, and waits in the queues of
+ * devices; for IPv4 and IPv6 each
+ */
+#define ATP_QUEUED_MAX		(64 << 20)
+
 /* What a PS holds at most to write packets into: skb_page_frag_refill() */
 #define ATP_PS_ROOM		(PAGE_SIZE << SKB_FRAG_PAGE_ORDER)
 

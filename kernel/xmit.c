@@ -244,6 +244,19 @@ static bool atp_fits(u32 mtu, const struct sk_buff *skb, u32 gso_size,
 	return len + sizeof(struct udphdr) + ip_len <= mtu;
 }
 
+/* What leaves for no worker's socket, which would be charged, is charged to the
+ * namespace's.  Return: false if too much of that waits already.
+ */
+static bool atp_charge(struct sk_buff *skb, struct sock *sk)
+{
+	if (skb->sk)
+		return true;
+	if (sk_wmem_alloc_get(sk) > ATP_QUEUED_MAX)
+		return false;
+	skb_set_owner_w(skb, sk);
+	return true;
+}
+
 static int atp_xmit4(struct net *net, struct sk_buff *skb, u32 gso_size,
 		     __be32 src, __be32 dst, struct dst_cache *cache)
 {
@@ -254,6 +267,8 @@ static int atp_xmit4(struct net *net, struct sk_buff *skb, u32 gso_size,
 
 	if (!sock4)
 		return -ENOTCONN;
+	if (!atp_charge(skb, sock4->sk))
+		return -ENOBUFS;
 	rt = atp_route4(net, src, dst, skb->mark, cache);
 	if (IS_ERR(rt))
 		return PTR_ERR(rt);
@@ -288,6 +303,11 @@ static int atp_xmit6(struct net *net, struct sk_buff *skb, u32 gso_size,
 	struct udphdr *uh;
 	__wsum csum;
 
+	if (!sock6)
+		return -EAFNOSUPPORT;
+	/* IPv6 asks the packet's owner whether exceptions to a route count */
+	if (!atp_charge(skb, sock6->sk))
+		return -ENOBUFS;
 	de = atp_route6(net, sock6, src, dst, skb->mark, cache);
 	if (IS_ERR(de))
 		return PTR_ERR(de);
@@ -307,9 +327,6 @@ static int atp_xmit6(struct net *net, struct sk_buff *skb, u32 gso_size,
 			    CSUM_MANGLED_0;
 	}
 
-	/* IPv6 asks the packet's owner whether exceptions count */
-	if (!skb->sk)
-		skb_set_owner_w(skb, sock6->sk);
 	skb_dst_set(skb, de);
 	ip6 = __skb_push(skb, sizeof(*ip6));
 	skb_reset_network_header(skb);
@@ -359,7 +376,8 @@ int atp_xmit(struct atp_job *job, struct sk_buff *skb, u32 gso_size,
 		err = atp_xmit6(net, skb, gso_size, src, dst, cache);
 	if (err) {
 		kfree_skb(skb);
-		atp_count(net, job, ATP_MIB_OUT_ERRORS, packets);
+		atp_count(net, job, err == -ENOBUFS ? ATP_MIB_OUT_NOMEM :
+			  ATP_MIB_OUT_ERRORS, packets);
 		return err;
 	}
 	atp_count(net, job, ATP_MIB_OUT_PACKETS, packets);

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""What waits at the PS to be sent is limited to 16 MiB; what finds no room there is
-counted, and sent to those who ask again.
+"""What waits at the PS to be sent is limited to 16 MiB, and what waits in queues of
+devices to 64; what finds no room there is counted, and sent to those who ask again.
 
-Far more than a network does is needed for that: all ranks but one have sent a
+For the first far more than a network does is needed for that: all ranks but one have sent a
 window, and the last one's comes at once, so that each packet makes one of 3,436 bytes
 for each of 32 hosts before anything is sent.
 """
@@ -25,6 +25,9 @@ from burst import (  # noqa: E402
 )
 
 RANKS, WINDOW, LANES = 32, 256, 850
+BYTES = 36 + 4 * LANES
+QUEUED = 64 << 20
+NEAR_MAC, FAR_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
 FIRST = 100         # address of rank 0
 BURST = 18          # packets
 ATTEMPTS = 20
@@ -33,14 +36,14 @@ SO_RCVBUFFORCE = 33
 
 class Ranks(Cable):
     """All are played by this script, each at an address of its own."""
-    def __init__(self):
-        super().__init__(4, LANES, self.widen)
-        self.add(JOB, PS, *range(FIRST, FIRST + RANKS))
+    def __init__(self, family=4, ranks=RANKS):
+        super().__init__(family, LANES, self.widen)
+        self.ranks = ranks
+        numbers = range(FIRST, FIRST + ranks)
+        self.add(JOB, PS, *numbers)
         with inside(self.far):
-            for rank in range(RANKS):
-                run("ip", "address", "add", f"10.9.0.{FIRST + rank}/24", "dev",
-                    "far")
-        self.hands = [Hand(self, FIRST + rank) for rank in range(RANKS)]
+            self.up("far", *numbers)
+        self.hands = [Hand(self, number) for number in numbers]
         # of all others it is enough that their packets were sent
         for hand in self.hands[1:]:
             hand.s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
@@ -49,14 +52,18 @@ class Ranks(Cable):
         self.payloads, self.got = {}, set()
 
     def widen(self):
-        run("ip", "link", "set", "near", "mtu", "4000")
+        run("ip", "link", "set", "near", "mtu", "4000", "address", NEAR_MAC)
         with inside(self.far):
-            run("ip", "link", "set", "far", "mtu", "4000")
+            run("ip", "link", "set", "far", "mtu", "4000", "address", FAR_MAC)
+
+    def is_at(self, number, device, mac):
+        run("ip", "neigh", "replace", address(self.family, number), "lladdr", mac,
+            "dev", device, "nud", "permanent")
 
     def join(self):
         for rank, hand in enumerate(self.hands):
-            mine = {"bitmap": 1 << rank, "nonce": NONCE + rank, "fanin": RANKS,
-                    "workers": RANKS}
+            mine = {"bitmap": 1 << rank, "nonce": NONCE + rank,
+                    "fanin": self.ranks, "workers": self.ranks}
             hand.send(self.control(T_JOIN, JOB, **mine), PS)
             p = hand.receive(PONG)
             hand.send(self.control(T_JOIN, JOB, epoch=p.epoch, seq=p.seq,
@@ -67,24 +74,25 @@ class Ranks(Cable):
         payload = self.payloads.setdefault(
             seq, struct.pack(f"<{LANES}i", *(seq + k for k in range(LANES))))
         return header(DATA, JOB, epoch=self.run, seq=seq, bitmap=1 << rank,
-                      fanin=RANKS, dtype=INT32, elements=LANES,
+                      fanin=self.ranks, dtype=INT32, elements=LANES,
                       flags=LAST | flags) + payload
 
-    def push(self, rank, first):
+    def push(self, rank, first, flags=0):
         """A window, in bursts that follow each other as fast as can be"""
-        packets = [self.packet(rank, seq) for seq in range(first, first + WINDOW)]
+        packets = [self.packet(rank, seq, flags)
+                   for seq in range(first, first + WINDOW)]
         each = struct.pack("H", len(packets[0]))
         bursts = [b"".join(packets[at:at + BURST])
                   for at in range(0, WINDOW, BURST)]
         for burst in bursts:
             self.hands[rank].s.sendmsg([burst], [(SOL_UDP, UDP_SEGMENT, each)],
-                                       0, (address(4, PS), PORT))
+                                       0, (address(self.family, PS), PORT))
 
-    def pushed(self, ranks, first):
+    def pushed(self, ranks, first, flags=0):
         """All of them a window; it has come when this returns."""
         before = self.nl.counters()["in_packets"]
         for rank in ranks:
-            self.push(rank, first)
+            self.push(rank, first, flags)
         wait_for(lambda: self.nl.counters()["in_packets"] - before ==
                  WINDOW * len(ranks), "received")
 
@@ -109,7 +117,7 @@ class Ranks(Cable):
             same((p.epoch, p.flags & (ACK | LAST), p.elements),
                  (self.run, ACK | LAST, LANES))
             same(struct.unpack(f"<{LANES}i", p.payload),
-                 tuple(RANKS * (p.seq + k) for k in range(LANES)), "sum")
+                 tuple(self.ranks * (p.seq + k) for k in range(LANES)), "sum")
             self.got.add(p.seq)
         return self.got
 
@@ -152,6 +160,44 @@ def more_than_may_wait():
     # what waits no more is forgotten: there is room again
     ranks.pushed(range(RANKS), first)
     wait_for(lambda: set(range(first, first + WINDOW)) <= ranks.pull(), "next")
+
+
+def more_than_may_be_queued(family):
+    """By a device that holds what it shall send"""
+    ranks = Ranks(family, 1)
+    # which holds, too, what hosts ask and say of where they are
+    ranks.is_at(FIRST, "near", FAR_MAC)
+    with inside(ranks.far):
+        ranks.is_at(PS, "far", NEAR_MAC)
+    # netem would hold it without charging anybody
+    run("tc", "qdisc", "add", "dev", "near", "root", "tbf", "rate", "8kbit",
+        "burst", "4000", "limit", "1000000000")
+    before = ranks.nl.counters()
+    ranks.pushed([0], 0)
+
+    def now():
+        counters = ranks.nl.counters()
+        return {k: counters[k] - before[k] for k in ("out_packets", "out_nomem")}
+    for _ in range(QUEUED // BYTES // WINDOW):
+        if now()["out_nomem"]:
+            break
+        ranks.pushed([0], 0, RESEND)
+    print("#", now())
+    same(now()["out_nomem"] > 0, True, "the limit was reached")
+    same(len(ranks.pull()) < WINDOW, True, "held")
+    run("tc", "qdisc", "del", "dev", "near", "root")
+    ranks.pushed([0], 0, RESEND)
+    wait_for(lambda: len(ranks.pull()) == WINDOW, "sums")
+
+
+@test
+def more_than_may_be_queued_of_ipv4():
+    more_than_may_be_queued(4)
+
+
+@test
+def more_than_may_be_queued_of_ipv6():
+    more_than_may_be_queued(6)
 
 
 main()
