@@ -133,7 +133,7 @@ put:
 	return err;
 }
 
-/* Also evaluated without the lock, so of a single word only. */
+/* Also evaluated without the lock, so of single words only. */
 static bool atp_sk_join_done(const struct sock *sk, u32 run)
 {
 	return READ_ONCE(sk->sk_state) != TCP_SYN_SENT ||
