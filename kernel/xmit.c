@@ -355,7 +355,8 @@ static int atp_xmit6(struct net *net, struct sk_buff *skb, u32 gso_size,
  * What cannot be sent is counted and freed: to the protocol it was lost.
  *
  * Context: bottom halves off.
- * Return: 0; -EMSGSIZE if it does not fit the path, else as routing says.
+ * Return: 0; -EMSGSIZE if it does not fit the path; -ENOBUFS if too much of the
+ * namespace waits already; else as routing says.
  */
 int atp_xmit(struct atp_job *job, struct sk_buff *skb, u32 gso_size,
 	     const struct in6_addr *src, const struct in6_addr *dst,

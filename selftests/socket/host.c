@@ -404,6 +404,15 @@ static void *pull_thread(void *arg)
 	return NULL;
 }
 
+static void *connect_thread(void *arg)
+{
+	struct call *c = arg;
+
+	__atomic_store_n(&c->tid, syscall(SYS_gettid), __ATOMIC_RELEASE);
+	c->ret = do_connect(c->fd, JOB, 0) ? -errno : 0;
+	return NULL;
+}
+
 static void start_call(struct call *c, void *(*thread)(void *), int fd,
 		       void *bytes, size_t len)
 {
@@ -422,6 +431,12 @@ void start_push(struct call *c, int fd, void *bytes, size_t len)
 void start_pull(struct call *c, int fd, void *bytes, size_t len)
 {
 	start_call(c, pull_thread, fd, bytes, len);
+}
+
+/* As rank 0 */
+void start_connect(struct call *c, int fd)
+{
+	start_call(c, connect_thread, fd, NULL, 0);
 }
 
 ssize_t end_call(struct call *c)

@@ -66,13 +66,13 @@ void set_sndbuf(int fd, int bytes);
 uint32_t meminfo(int fd, int word);
 
 /**
- * struct call - a push or a pull in a thread of its own
+ * struct call - a push, a pull or a join in a thread of its own
  * @thread: that
  * @tid: its number, once it runs
  * @fd: socket
  * @bytes: chunk or result
  * @len: of it
- * @ret: bytes, or a negative errno
+ * @ret: bytes, 0 for a join, or a negative errno
  */
 struct call {
 	pthread_t thread;
@@ -86,6 +86,7 @@ struct call {
 /* Return when it sleeps */
 void start_push(struct call *c, int fd, void *bytes, size_t len);
 void start_pull(struct call *c, int fd, void *bytes, size_t len);
+void start_connect(struct call *c, int fd);
 void signal_asleep(const struct call *c, int sig);
 ssize_t end_call(struct call *c);
 

@@ -46,29 +46,13 @@ TEST(nothing_to_leave)
 	sum_works(&fd, 1);
 }
 
-struct joiner {
-	pid_t tid;
-	int fd;
-	int err;
-};
-
-static void *join_thread(void *arg)
-{
-	struct joiner *j = arg;
-
-	__atomic_store_n(&j->tid, gettid(), __ATOMIC_RELEASE);
-	j->err = do_connect(j->fd, JOB, 0) ? errno : 0;
-	return NULL;
-}
-
 /* Who waits for a join hears of that one, even if the next has begun before he
  * gets to look.  That is so here: he has the CPU of one who has precedence.
  */
 TEST(joined_again_before_it_is_seen)
 {
 	const struct sched_param first = { .sched_priority = 1 }, other = {};
-	struct joiner j = {};
-	pthread_t thread;
+	struct call c;
 	cpu_set_t cpu;
 	int fds[2];
 
@@ -76,14 +60,10 @@ TEST(joined_again_before_it_is_seen)
 	job_add(2, "");
 	fds[0] = new_socket(0);
 	fds[1] = new_socket(0);
-	j.fd = fds[0];
 	CPU_ZERO(&cpu);
 	CPU_SET(0, &cpu);
 	ASSERT_EQ(sched_setaffinity(0, sizeof(cpu), &cpu), 0);
-	ASSERT_EQ(pthread_create(&thread, NULL, join_thread, &j), 0);
-	while (!__atomic_load_n(&j.tid, __ATOMIC_ACQUIRE))
-		sched_yield();
-	wait_asleep(j.tid);
+	start_connect(&c, fds[0]);
 
 	ASSERT_EQ(sched_setscheduler(0, SCHED_FIFO, &first), 0);
 	EXPECT_EQ(disconnect(fds[0]), 0);
@@ -93,8 +73,7 @@ TEST(joined_again_before_it_is_seen)
 
 	set_nonblock(fds[0], false);
 	connect_all(fds, 2);
-	ASSERT_EQ(pthread_join(thread, NULL), 0);
-	EXPECT_EQ(j.err, ECONNRESET);
+	EXPECT_EQ(end_call(&c), -ECONNRESET);
 	sum_works(fds, 2);
 }
 

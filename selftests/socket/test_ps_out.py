@@ -184,6 +184,8 @@ def more_than_may_be_queued(family):
         ranks.pushed([0], 0, RESEND)
     print("#", now())
     same(now()["out_nomem"] > 0, True, "the limit was reached")
+    # a packet takes more than its bytes, but not twice as much
+    same(QUEUED // 2 < now()["out_packets"] * BYTES <= QUEUED, True, "the limit")
     same(len(ranks.pull()) < WINDOW, True, "held")
     run("tc", "qdisc", "del", "dev", "near", "root")
     ranks.pushed([0], 0, RESEND)
