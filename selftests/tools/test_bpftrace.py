@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""The one-liners of Documentation/tracing.rst count what the counters count."""
+"""The one-liners of Documentation/tracing.rst count what the counters count, but
+for events that the kernel shows to no program."""
 
 import json
 import os
@@ -96,6 +97,18 @@ def totals():
     return wait_for(still, "quiet rack")
 
 
+def missed(packets):
+    """How many events at most a program was not shown: while one runs, or a map
+    is read, the kernel runs no other on that CPU. Linux counts these since 6.7;
+    before that, what is allowed is one packet in fifty."""
+    if [int(part) for part in os.uname().release.split(".")[:2]] < [6, 7]:
+        return packets // 50
+    shown = subprocess.run(["bpftool", "-j", "prog", "show"], check=True,
+                           stdout=subprocess.PIPE, text=True)
+    return max(program.get("recursion_misses", 0)
+               for program in json.loads(shown.stdout))
+
+
 def difference(before, after, name, hosts=HOSTS):
     return sum(after[host][name] - before[host][name] for host in hosts)
 
@@ -131,10 +144,12 @@ def all_of_them_run():
         for rank in range(WORKERS):
             text(f"w{rank}", "job", "del", JOB)
         after = totals()
+        found["missed"] = missed(difference(before, after, "in_packets"))
         bpftrace.end()
     finally:
         bpftrace.kill()
     maps = bpftrace.maps
+    print("# missed: at most", found["missed"])
     print("#", {name: values[-1] for name, values in maps.items()})
     found.update(maps=maps, before=before, after=after)
 
@@ -148,26 +163,35 @@ def change(name, hosts=HOSTS):
     return difference(found["before"], found["after"], name, hosts)
 
 
+def expect_all(counts, want):
+    """But for what was missed"""
+    seen = sum(counts)
+    expect((seen, want - found["missed"] <= seen <= want), (seen, True))
+
+
 def fragments_are_counted_by_rank():
-    expect(last("@sent"), {f"{JOB},{rank}": change("sent", (f"w{rank}",))
-                           for rank in range(WORKERS)})
+    sent = last("@sent")
+    expect(len(sent), WORKERS)
+    for rank in range(WORKERS):
+        expect_all([sent[f"{JOB},{rank}"]], change("sent", (f"w{rank}",)))
 
 
 def what_was_sent_again_too():
     resent = last("@resent")
-    expect(sum(resent.values()), change("resent"))
     for rank in range(WORKERS):
-        expect(sum(count for key, count in resent.items()
-                   if key.split(",")[:2] == [str(JOB), str(rank)]),
-               change("resent", (f"w{rank}",)))
+        expect_all([count for key, count in resent.items()
+                    if key.split(",")[:2] == [str(JOB), str(rank)]],
+                   change("resent", (f"w{rank}",)))
+    expect({key.split(",")[0] for key in resent}, {str(JOB)})
     # one packet in ten was lost
     expect(change("resent") > 0, True)
 
 
 def packets_are_counted_by_type():
     # the junk is of no job
-    expect(sum(last("@received").values()), change("in_packets") - JUNK)
-    expect({"1", "2", "3", "4"} <= set(last("@received")), True)
+    expect_all(last("@received").values(), change("in_packets") - JUNK)
+    unseen = {"1", "2", "3", "4"} - set(last("@received"))
+    expect(unseen if len(unseen) > found["missed"] else set(), set())
     gradients = {bucket["min"]: bucket["count"] for bucket in
                  last("@workers") if bucket["count"]}
     expect(set(gradients), {1, 2})
@@ -179,18 +203,18 @@ def results_take_a_while():
 
 
 def refusals_are_counted_by_reason():
-    expect(last("@drops")["0,1"], JUNK)
-    expect(sum(last("@drops").values()),
-           sum(change(name) for name in found["after"]["ps"]
-               if name.startswith("drop_")))
+    expect_all([last("@drops")["0,1"]], JUNK)
+    expect_all(last("@drops").values(),
+               sum(change(name) for name in found["after"]["ps"]
+                   if name.startswith("drop_")))
 
 
 def what_the_switch_refuses_is_seen_at_its_port():
     """Not what it adds"""
     with inside("switch"):
         port = str(socket.if_nametoindex("w1"))
-    ports = [key.split(",")[1] for key in last("@refused")]
-    expect((ports, list(last("@refused").values())), ([port], [FORGED]))
+    expect([key.split(",")[1] for key in last("@refused")], [port])
+    expect_all(last("@refused").values(), FORGED)
 
 
 def completions_are_seen_each_second():
