@@ -164,15 +164,17 @@ host_ended() {
 }
 
 # run_host DIR TEST...: leave the output in DIR.  Two at a time: most of them
-# keep one processor busy, or wait.
+# keep one processor busy, or wait.  Those that may take longest come first, so that
+# none of them is left to run alone at the end.
 run_host() {
-	local dir=$1 n tests=("$@")
-	local -a words start=()
+	local dir=$1 n
+	local -a tests words start=()
 	local -A busy=()
 
 	mkdir -p "$dir"
+	mapfile -t -O 1 tests < <(printf '%s\n' "${@:2}" | sort -s -k 2,2nr)
 	trap 'kill "${!busy[@]}" 2>/dev/null; exit 130' INT TERM
-	for ((n = 1; n < $#; n++)); do
+	for ((n = 1; n <= ${#tests[@]}; n++)); do
 		[ ${#busy[@]} -lt 2 ] || host_ended "$dir"
 		read -r -a words <<<"${tests[n]}"
 		start[n]=$SECONDS

@@ -4,8 +4,9 @@
 # Sourced by run.sh: the tests in virtual machines. Each kernel has a list of
 # tests, and a lane, which boots one machine after the other: the first with this
 # kernel; when none of its tests is left to be taken, with the next kernel, to help
-# with that one's. Lanes run at the same time, as much of what a test does is to
-# wait, and none of them ends as long as there is a test to be taken.
+# with that one's. Where there is much to do the first kernel has two. Lanes run at
+# the same time, as much of what a test does is to wait, and none of them ends as
+# long as there is a test to be taken.
 #
 # Of a kernel build/vm-out/tests/ID/KERNEL/, which its machines see, has
 #
@@ -19,6 +20,8 @@
 # shellcheck disable=SC2154 # of run.sh
 lists=$top/build/vm-out/tests/$id
 lanes=()
+# tests in all lists
+listed=0
 
 # make_list KERNEL TEST...
 make_list() {
@@ -27,6 +30,7 @@ make_list() {
 
 	! is_debug "$1" || slow=4
 	shift
+	listed=$((listed + $#))
 	rm -rf "$dir"
 	mkdir -p "$dir/todo"
 	for test; do
@@ -103,10 +107,12 @@ count_list() {
 
 # run_lanes KERNEL...: those that have a list
 run_lanes() {
-	local kernel n=0
+	local kernel n=0 first=("$@")
 
+	# For few tests it is not worth the time that a machine takes to boot.
+	[ "$listed" -lt 12 ] || first+=("$1")
 	trap 'kill -- "${lanes[@]/#/-}" 2>/dev/null; exit 130' INT TERM
-	for kernel; do
+	for kernel in "${first[@]}"; do
 		n=$((n + 1))
 		# a process group, to be stopped as one
 		set -m
@@ -117,10 +123,10 @@ run_lanes() {
 		set -- "${@:2}" "$1"
 	done
 	n=0
-	for kernel; do
+	for kernel in "${first[@]}"; do
 		n=$((n + 1))
 		wait "${lanes[n - 1]}" ||
-			fail "the lane of kernel $kernel did not end"
+			fail "lane $n, of kernel $kernel, did not end"
 	done
 	trap - INT TERM
 	for kernel; do

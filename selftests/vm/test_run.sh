@@ -43,9 +43,10 @@ said_at_the_end() {
 		tac | sed '/^ *FAILED/q' | grep -Fq -- "$1"
 }
 
-# shared "N passed, N failed": two lanes and the list of one kernel. The other kernel
-# has one test; then its lane has to help, for the first test waits for what only
-# comes after one that kills the machine. A test that runs twice has no result.
+# shared "N passed, N failed": three lanes and the list of one kernel, which two of
+# them begin with. The other kernel has one test; then its lane has to help, for the
+# first tests wait for what only comes after one that kills the machine. A test that
+# runs twice has no result.
 shared() {
 	mkdir -p "$out/sharing"
 	cat >"$out/sharing/t" <<-'EOF'
@@ -60,8 +61,8 @@ shared() {
 	echo ok 1
 	EOF
 	chmod +x "$out/sharing/t"
-	printf '%s\n' "6.1 t wait" "6.1 t die" "6.1 t end" "6.12 t warn" \
-		"6.1 t last "{1..9} >"$out/sharing/tests"
+	printf '%s\n' "6.1 t wait 1" "6.1 t wait 2" "6.1 t die" "6.1 t end" \
+		"6.12 t warn" "6.1 t last "{1..9} >"$out/sharing/tests"
 	SUITES=$out LOGS=$tmp/logs ../run.sh --only sharing >"$tmp/shared"
 	[ "$(tail -n 1 "$tmp/shared")" = "$1" ] || {
 		cat "$tmp/shared"
@@ -101,10 +102,10 @@ check "a test that is asked for" listed asked asked --only x
 fails "... and that is not" listed asked asked
 fails "no test at all is a failure" env SUITES=/nonexistent \
 	LOGS="$tmp/logs" ../run.sh
-check "two machines share a list, and one of them dies" \
-	shared "12 passed, 2 failed"
-check "... the one that helped" \
-	grep -q '^  6\.1-2 .*die: the machine died' "$tmp/shared"
+check "three machines share a list, and one of them dies" \
+	shared "13 passed, 2 failed"
+check "... one that came later" \
+	grep -q '^  6\.1-[23] .*die: the machine died' "$tmp/shared"
 check "... after a warning that counts once" \
 	grep -q '^  FAILED  6\.12 sharing t warn: 1 failed' "$tmp/shared"
 finish
