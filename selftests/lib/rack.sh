@@ -366,11 +366,17 @@ rack_jobs() {
 }
 
 rack_job_del() {
-	local id workers family ps host
+	local line id="" workers family ps host others=""
 
-	read -r id workers family ps < <(grep "^$1 " "$rack_state/jobs") ||
-		return
-	sed -i "/^$id /d" "$rack_state/jobs"
+	while read -r line; do
+		if [[ $line == "$1 "* ]]; then
+			read -r id workers family ps <<<"$line"
+		else
+			others+=$line$'\n'
+		fi
+	done <"$rack_state/jobs"
+	[ -n "$id" ] || return
+	printf '%s' "$others" >"$rack_state/jobs"
 	! rack_switch_is_on ||
 		rack_atp switch switch job del "$id" || return
 	rack_job_hosts "$workers" "$ps"

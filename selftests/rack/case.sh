@@ -93,8 +93,9 @@ while read -r id _; do
 done < <(rack_jobs)
 
 export RACK_PS=${c[ps]}
-mapfile -t jobs < <(seq "${c[job]}" $((c[job] + c[jobs] - 1)))
-for job in "${jobs[@]}"; do
+jobs=()
+for ((job = c[job]; job < c[job] + c[jobs]; job++)); do
+	jobs+=("$job")
 	rack_job_add "$job" "${c[workers]}" "${c[family]}" \
 		fragment "${c[payload]}" scale "${c[scale]}" \
 		timeout "${c[timeout]}" \
@@ -185,10 +186,9 @@ look() {
 			complain "the switch lacks some of ${c[want]}"
 		fi
 		# also a job that found all aggregators taken went through it
-		grep -q '^forwarded ' <<<"$counters" ||
+		has "$counters" "forwarded " ||
 			complain "nothing went through the switch"
-		if [ ${#disturb[@]} -eq 0 ] && grep -q '^drop' <<<"$counters"
-		then
+		if [ ${#disturb[@]} -eq 0 ] && has "$counters" drop; then
 			complain "the switch dropped packets"
 		fi
 	done
@@ -220,12 +220,17 @@ look_again() {
 	done
 }
 
+# has COUNTERS START: is there a line that begins so?
+has() {
+	[[ $'\n'$1 == *$'\n'"$2"* ]]
+}
+
 # has_all COUNTERS
 has_all() {
 	local name
 
 	for name in ${c[want]}; do
-		grep -q "^$name " <<<"$1" || return
+		has "$1" "$name " || return
 	done
 }
 
