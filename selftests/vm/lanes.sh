@@ -28,7 +28,7 @@ make_list() {
 	local dir=$lists/$1 slow=1 n=0 test
 	local -a words
 
-	! is_debug "$1" || slow=4
+	! is_debug "$1" || slow=8
 	shift
 	listed=$((listed + $#))
 	rm -rf "$dir"
