@@ -423,6 +423,8 @@ def senders_at_the_switch(job):
     ]
     elsewhere = [
         frame(v, "w1", "ps", second, via="w0"),
+        frame(v, "w1", "ps", data(job, LANES, **{
+            **good(job, bitmap=2), "fanin": ranks(job) + 1}), via="w0"),
         frame(v, "ps", "w1", parameters, via="w0"),
         frame(v, "ps", "w1", to_all, via="w0"),
         # what ends a run, and what would be believed without the switch

@@ -41,6 +41,8 @@ static void headers(bool v6)
 	expect_drop(1, with_byte(19, 1), &count.drop_stranger, "other rank");
 	expect_drop(0, with_byte(19, 2), &count.drop_port, "other port");
 	expect_left_alone(1, with_byte(24, 3), "fanInDegree0");
+	expect_drop(0, with_byte(24, 3), &count.drop_port,
+		    "fanInDegree0 at another port");
 	expect_left_alone(1, with_byte(7, 9), "unknown job");
 
 	/* no elements where there must be some */

@@ -80,29 +80,43 @@ __noinline int sw_do_begin(struct xdp_md *ctx, __u32 slot)
 	return 1;
 }
 
+/* The host of the job whose address it has, or NULL */
+static __always_inline const struct sw_host *
+sw_sender(const struct sw_pkt *p, const struct sw_job *job)
+{
+	struct sw_addr src;
+	int rank;
+
+	if (sw_same_addr(p->src, job->ps.addr))
+		return &job->ps;
+	__builtin_memcpy(&src, p->src, sizeof(src));
+	rank = sw_do_find(job, &src);
+	if (rank < 0 || rank >= ATP_MAX_WORKERS)
+		return NULL;
+	return &job->rank[rank];
+}
+
 /*
- * A control packet is the kernel's to forward, and so is any in a VLAN.  But
- * who has the address of one of the job's hosts is behind that one's port, or
- * is another.  Addresses that are nobody's are for PS and workers to refuse.
+ * A control packet is the kernel's to forward, and so are data of another number
+ * of workers and any in a VLAN.  But who has the address of one of the job's
+ * hosts is behind that one's port, or is another.  Addresses that are nobody's
+ * are for PS and workers to refuse.
  */
+static __always_inline bool sw_forged(const struct xdp_md *ctx,
+				      const struct sw_host *from)
+{
+	return from && ctx->ingress_ifindex != from->ifindex;
+}
+
 static __always_inline int sw_control(struct xdp_md *ctx,
 				      const struct sw_pkt *p,
 				      const struct sw_job *job,
 				      struct sw_counters *c,
 				      enum sw_class class)
 {
-	const struct sw_host *from = &job->ps;
-	struct sw_addr src;
-	int rank;
+	const struct sw_host *from = sw_sender(p, job);
 
-	if (!sw_same_addr(p->src, job->ps.addr)) {
-		__builtin_memcpy(&src, p->src, sizeof(src));
-		rank = sw_do_find(job, &src);
-		if (rank < 0 || rank >= ATP_MAX_WORKERS)
-			return sw_leave(class);
-		from = &job->rank[rank];
-	}
-	if (ctx->ingress_ifindex != from->ifindex)
+	if (sw_forged(ctx, from))
 		return sw_refuse(c, SW_CLASS_PORT);
 	if (class == SW_CLASS_CONTROL && from == &job->ps &&
 	    p->type == ATP_TYPE_WELCOME && p->sport == ATP_PORT)
@@ -144,6 +158,8 @@ int atp_ingress(struct xdp_md *ctx)
 	if ((class != SW_CLASS_ATP || !sw_adds(&p, job)) &&
 	    !sw_verify(ctx, &p))
 		class = sw_wrong(data, end, &p);
+	if (class == SW_CLASS_MISMATCH && sw_forged(ctx, sw_sender(&p, job)))
+		class = SW_CLASS_PORT;
 	if (class != SW_CLASS_ATP)
 		return sw_refuse(c, class);
 	if (p.flags & ATP_F_ACK)
