@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """The switch with real packets: namespaces, veth, native mode."""
 
+import fcntl
 import itertools
 import json
 import os
 import socket
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -411,6 +413,60 @@ def test_quota():
     occupied = shown()['occupied']
     switch('job del 10')
     equal(shown()['occupied'], occupied - 2, 'emptied with the job')
+
+
+def test_no_memory_to_empty_it():
+    """Then a job stays as it is: aggregators are emptied through a mapping."""
+    switch(ADD % (13, PS))
+    push(hosts(), next(numbers), [0], 62, PS, job=13)
+    occupied = shown()['occupied']
+
+    def limited(kib, words):
+        return within('s', 'prlimit --as=%d %s switch %s' % (
+            kib << 10, TOOL, words), check=False)
+
+    # the least that the tool needs for what maps nothing
+    least, most = 0, 1 << 22
+    while most - least > 64:
+        middle = (least + most) // 2
+        if limited(middle, 'show').returncode:
+            least = middle
+        else:
+            most = middle
+    refused = 0
+    while True:
+        done = limited(most, 'job del 13')
+        if not done.returncode:
+            break
+        refused += 'cannot map the aggregators' in done.stdout
+        equal(shown()['occupied'], occupied, 'occupied')
+        counters(13)
+        most += 64
+    want(refused, 'there was memory enough')
+    equal(shown()['occupied'], occupied - 1, 'emptied with the job')
+
+
+def test_a_slow_reader_holds_nobody_up():
+    """What is shown into a pipe that is full keeps no lock."""
+    reader, writer = os.pipe()
+    size = fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    os.write(writer, bytes(size))
+    # pylint: disable-next=consider-using-with
+    shows = subprocess.Popen(
+        ['nsenter', '--net=/run/netns/' + ns('s'), TOOL, 'switch', 'show'],
+        stdout=writer)
+    os.close(writer)
+    try:
+        # write()
+        while sh('cat /proc/%d/syscall' % shows.pid).stdout[:2] != '1 ':
+            time.sleep(0.05)
+        # else for ever
+        within('s', 'timeout 60 %s switch refresh' % TOOL)
+    finally:
+        with open(reader, 'rb') as file:
+            text = file.read()[size:]
+        equal(shows.wait(), 0, 'show')
+    want(b'job %d' % JOB in text, text)
 
 
 def test_refusals_say_why():

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Checks of the switch that runs here: ports, programs, groups, hosts. */
 #include <linux/if_link.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
@@ -105,9 +106,9 @@ static void check_port(const struct sw_switch *sw, uint32_t ifindex,
 	if (link.xdp_mode == XDP_ATTACHED_DRV)
 		check_ok("mode", "native");
 	else if (sw->settings.generic)
-		check_bad("mode",
-			  "if the driver can: atp switch detach; attach without generic",
-			  "generic, at about half the speed");
+		check_warn("mode",
+			   "if the driver can: atp switch detach; attach without generic",
+			   "generic, as was asked for, at about half the speed");
 	else
 		check_bad("mode", "atp switch detach; attach",
 			  "generic, though native was asked for");
@@ -196,20 +197,28 @@ static void check_hosts(const struct sw_job_view *v)
 			 v->job.workers);
 }
 
-static void check_group(const struct sw_switch *sw,
-			const struct sw_job_view *v)
-{
-	int hosts = sw_job_group(sw, v->job.slot);
+/**
+ * struct seen - a job as it was while nobody could change it
+ * @view: it
+ * @group: how many hosts its group has, or -1
+ */
+struct seen {
+	struct sw_job_view view;
+	int	group;
+};
 
-	if (hosts < 0)
+static void check_group(const struct seen *seen)
+{
+	if (seen->group < 0)
 		check_warn("multicast", "run this as root",
 			   "its group cannot be read");
-	else if ((uint32_t)hosts != v->job.copies)
+	else if ((uint32_t)seen->group != seen->view.job.copies)
 		check_bad("multicast", "atp switch refresh",
-			  "%d of %u hosts get parameter packets", hosts,
-			  v->job.copies);
+			  "%d of %u hosts get parameter packets", seen->group,
+			  seen->view.job.copies);
 	else
-		check_ok("multicast", "%d hosts get parameter packets", hosts);
+		check_ok("multicast", "%d hosts get parameter packets",
+			 seen->group);
 }
 
 static void check_counters(const struct sw_job_view *v)
@@ -225,27 +234,54 @@ static void check_counters(const struct sw_job_view *v)
 	}
 }
 
-static void check_switch_job(struct sw_switch *sw, uint32_t id)
+static void check_switch_job(const struct seen *seen)
 {
-	struct sw_job_view v;
+	const struct sw_job_view *v = &seen->view;
 
-	check_about("switch job %u", id);
-	if (sw_job_view(sw, id, &v)) {
-		check_bad("job", "try again", "%s", sw_error());
-		return;
-	}
-	check_hosts(&v);
-	check_group(sw, &v);
-	check_counters(&v);
+	check_about("switch job %u", v->id);
+	check_hosts(v);
+	check_group(seen);
+	check_counters(v);
 	check_ok("aggregators", "%llu of at most %u in use",
-		 (unsigned long long)v.state.occupied, v.job.quota);
+		 (unsigned long long)v->state.occupied, v->job.quota);
+}
+
+/* The jobs, or those that could be read */
+static struct seen *look(struct sw_switch *sw, const uint32_t *only,
+			 uint32_t *jobs)
+{
+	struct seen *seen = NULL, *more;
+	bool first = true;
+	uint32_t id = 0;
+
+	*jobs = 0;
+	while (!sw_job_next(sw, &id, &first)) {
+		if (only && id != *only)
+			continue;
+		more = realloc(seen, (*jobs + 1) * sizeof(*seen));
+		if (!more) {
+			check_bad("jobs", "try again", "no memory");
+			break;
+		}
+		seen = more;
+		if (sw_job_view(sw, id, &seen[*jobs].view)) {
+			check_about("switch job %u", id);
+			check_bad("job", "try again", "%s", sw_error());
+			check_about("switch");
+			continue;
+		}
+		seen[*jobs].group = sw_job_group(sw,
+						 seen[*jobs].view.job.slot);
+		(*jobs)++;
+	}
+	return seen;
 }
 
 bool check_switch(const uint32_t *only)
 {
-	uint32_t dev[SW_PORTS], id = 0, jobs = 0;
+	uint32_t dev[SW_PORTS], jobs, i;
 	struct sw_switch sw;
-	bool first = true;
+	struct seen *seen;
 	int n;
 
 	check_about("switch");
@@ -257,17 +293,18 @@ bool check_switch(const uint32_t *only)
 			  "%s", sw_error());
 		return true;
 	}
+	check_about("switch");
+	seen = look(&sw, only, &jobs);
+	/* A host that is gone is waited for, and so is who reads this */
+	sw_release(&sw);
 	check_ports(&sw, dev, n);
-	while (!sw_job_next(&sw, &id, &first)) {
-		if (only && id != *only)
-			continue;
-		jobs++;
-		check_switch_job(&sw, id);
-	}
+	for (i = 0; i < jobs; i++)
+		check_switch_job(&seen[i]);
 	check_about("switch");
 	if (!jobs)
 		check_warn("jobs", "atp switch job add",
 			   "it knows none that it could add for");
+	free(seen);
 	sw_close(&sw);
 	return true;
 }

@@ -89,6 +89,8 @@ static int take_switch(struct snapshot *now)
 		return 0;
 	if (sw_open(&sw) || sw_others_get(&sw, &now->others)) {
 		fprintf(stderr, "The switch is not shown: %s\n", sw_error());
+		/* which others wait for; it may not even be open */
+		sw_close(&sw);
 		/* without the module there is nothing else */
 		return now->has_module ? 0 : -2;
 	}

@@ -393,12 +393,39 @@ static int port(struct args *a)
 	return err ? complain() : 0;
 }
 
-static int show(struct args *a)
+/* As a text: nobody else may change the switch as long as it is open, and who
+ * reads what is printed may take his time.  Return: NULL if sw_error() says why
+ */
+static char *describe(const uint32_t *id)
 {
 	struct sw_switch sw;
+	char *text = NULL;
+	size_t len = 0;
+	int err = -1;
+	FILE *out;
+
+	out = open_memstream(&text, &len);
+	if (!out) {
+		sw_fail("no memory");
+		return NULL;
+	}
+	if (!sw_open(&sw)) {
+		err = sw_show(&sw, out, json, pretty, id);
+		sw_close(&sw);
+	}
+	if (fclose(out) && !err)
+		err = sw_fail("no memory");
+	if (!err)
+		return text;
+	free(text);
+	return NULL;
+}
+
+static int show(struct args *a)
+{
 	bool one = false;
 	uint32_t id;
-	int err;
+	char *text;
 
 	if (eat(a, "job")) {
 		if (number(a, "job", 0, &id))
@@ -407,11 +434,12 @@ static int show(struct args *a)
 	}
 	if (peek(a))
 		return bad("what is", peek(a));
-	if (sw_open(&sw))
+	text = describe(one ? &id : NULL);
+	if (!text)
 		return complain();
-	err = sw_show(&sw, stdout, json, pretty, one ? &id : NULL);
-	sw_close(&sw);
-	return err ? complain() : 0;
+	fputs(text, stdout);
+	free(text);
+	return 0;
 }
 
 static void print_finding(const struct sw_finding *f, void *arg)

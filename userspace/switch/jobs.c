@@ -194,21 +194,20 @@ static int delete_job(const struct sw_switch *sw, const struct sw_job *job)
 }
 
 /* A slot that another job had before: nothing of it is left */
-static void clear_slot(struct sw_switch *sw, uint32_t slot)
+static int clear_slot(struct sw_switch *sw, uint32_t slot)
 {
 	int cpus = libbpf_num_possible_cpus();
 	struct sw_counters *none;
-	struct sw_state *state;
 
-	sw_flush(sw, slot);
-	state = sw_state_get(sw, slot);
-	if (state)
-		memset(state, 0, sizeof(*state));
+	if (sw_flush(sw, slot))
+		return -1;
+	memset(sw_state_get(sw, slot), 0, sizeof(struct sw_state));
 	none = cpus > 0 ? calloc(cpus, sizeof(*none)) : NULL;
 	if (none)
 		bpf_map_update_elem(sw->map[SW_MAP_COUNTERS], &slot, none,
 				    BPF_ANY);
 	free(none);
+	return 0;
 }
 
 /* A parameter packet's copies are all of the same kind as it is */
@@ -266,7 +265,8 @@ static int put_job(struct sw_switch *sw, struct sw_job *job)
 {
 	if (free_slot(sw, job->id, &job->slot))
 		return -1;
-	clear_slot(sw, job->slot);
+	if (clear_slot(sw, job->slot))
+		return -1;
 	if (write_job(sw, job)) {
 		delete_job(sw, job);
 		return -1;
@@ -345,15 +345,14 @@ int sw_job_del(struct sw_switch *sw, uint32_t id)
 {
 	struct sw_job job;
 
-	if (sw_job_get(sw, id, &job))
+	if (sw_job_get(sw, id, &job) || sw_see_all(sw))
 		return -1;
 	if (delete_job(sw, &job))
 		return sw_fail("cannot delete job %u: %s", id,
 			       strerror(errno));
 	/* waits until no program uses the job any more */
 	bpf_map_delete_elem(sw->map[SW_MAP_GROUPS], &job.slot);
-	clear_slot(sw, job.slot);
-	return 0;
+	return clear_slot(sw, job.slot);
 }
 
 /**

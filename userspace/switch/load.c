@@ -174,6 +174,13 @@ int sw_open(struct sw_switch *sw)
 	return 0;
 }
 
+/* Let others change the switch: what is read from now on may be so */
+void sw_release(struct sw_switch *sw)
+{
+	close(sw->lock);
+	sw->lock = -1;
+}
+
 void sw_close(struct sw_switch *sw)
 {
 	int i;
@@ -446,8 +453,8 @@ int sw_load(struct sw_switch *sw, const struct sw_options *opt)
 		goto fail;
 	if (load_object(sw, sw->was))
 		goto fail;
-	if (sw->was)
-		sw_unlock_all(sw);
+	if (sw->was && sw_unlock_all(sw))
+		goto fail;
 	return 0;
 fail:
 	if (!sw->was)
@@ -479,6 +486,14 @@ struct sw_state *sw_state_get(struct sw_switch *sw, uint32_t slot)
 	return sw->states ? sw->states + slot : NULL;
 }
 
+/* Can aggregators be emptied?  If not, there is no memory to see them. */
+int sw_see_all(struct sw_switch *sw)
+{
+	if (sw_state_get(sw, 0) && sw_agg_get(sw, 0))
+		return 0;
+	return sw_fail("cannot map the aggregators: %s", strerror(errno));
+}
+
 /**
  * sw_flush() - empty all aggregators of a job
  * @sw: the switch
@@ -486,17 +501,20 @@ struct sw_state *sw_state_get(struct sw_switch *sw, uint32_t slot)
  *
  * The lock is the one that the programs use.  They hold it for a microsecond; a
  * loader that was killed may have held it for ever.
+ *
+ * Return: 0, or -1 as sw_see_all()
  */
-void sw_flush(struct sw_switch *sw, uint32_t slot)
+int sw_flush(struct sw_switch *sw, uint32_t slot)
 {
-	struct sw_state *state = sw_state_get(sw, slot);
+	struct sw_state *state;
 	uint32_t i;
 
-	for (i = 0; state && i < sw->settings.aggregators; i++) {
+	if (sw_see_all(sw))
+		return -1;
+	state = sw_state_get(sw, slot);
+	for (i = 0; i < sw->settings.aggregators; i++) {
 		struct sw_agg *a = sw_agg_get(sw, i);
 
-		if (!a)
-			return;
 		__sync_val_compare_and_swap(&a->lock, SW_LOCK_USER,
 					    SW_LOCK_FREE);
 		while (__sync_val_compare_and_swap(&a->lock, SW_LOCK_FREE,
@@ -508,10 +526,11 @@ void sw_flush(struct sw_switch *sw, uint32_t slot)
 		}
 		sw_unlock(a);
 	}
+	return 0;
 }
 
 /* Locks that a killed loader has left.  Slot zero is no job's. */
-void sw_unlock_all(struct sw_switch *sw)
+int sw_unlock_all(struct sw_switch *sw)
 {
-	sw_flush(sw, 0);
+	return sw_flush(sw, 0);
 }

@@ -109,14 +109,16 @@ int sw_pin_lock(const char *dir, bool make);
 int sw_load(struct sw_switch *sw, const struct sw_options *opt);
 int sw_open(struct sw_switch *sw);
 bool sw_running(void);
+void sw_release(struct sw_switch *sw);
 void sw_close(struct sw_switch *sw);
 int sw_program(const struct sw_switch *sw, const char *name);
 struct bpf_object *sw_object_open(const struct sw_switch *sw,
 				  const char *name);
 struct sw_agg *sw_agg_get(struct sw_switch *sw, uint32_t index);
 struct sw_state *sw_state_get(struct sw_switch *sw, uint32_t slot);
-void sw_flush(struct sw_switch *sw, uint32_t slot);
-void sw_unlock_all(struct sw_switch *sw);
+int sw_see_all(struct sw_switch *sw);
+int sw_flush(struct sw_switch *sw, uint32_t slot);
+int sw_unlock_all(struct sw_switch *sw);
 
 /* ports.c */
 int sw_port_attach(struct sw_switch *sw, uint32_t ifindex);
