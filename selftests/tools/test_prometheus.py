@@ -209,6 +209,27 @@ def promtool_accepts_all_of_it():
         expect((host, done.returncode, done.stdout), (host, 0, ""))
 
 
+def a_port_whose_name_is_no_text():
+    def rename(old, new):
+        for words in (b"down", b"name " + new):
+            subprocess.run([b"ip", b"-n", b"atp-switch", b"link", b"set", old,
+                            *words.split(b" ")], check=True)
+        subprocess.run([b"ip", b"-n", b"atp-switch", b"link", b"set", new,
+                        b"up"], check=True)
+    rename(b"w1", b"w\xff\xc3\xa9")
+    try:
+        output = text("switch", "stats", "prometheus")
+        expect('dev="w?\u00e9"' in output, True)
+        for words in (("switch", "show"), ("top", "count", 1)):
+            expect("w\u00ff\u00e9" in str(tell("switch", *words)), True)
+    finally:
+        rename(b"w\xff\xc3\xa9", b"w1")
+    done = subprocess.run([PROMTOOL, "check", "metrics"], text=True,
+                          input=output, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False)
+    expect((done.returncode, done.stdout), (0, ""))
+
+
 def explained(page):
     with open(os.path.join(TOP, "Documentation/man", page),
               encoding="ascii") as f:
@@ -351,6 +372,7 @@ if __name__ == "__main__":
             sockets_are_those_of_sock,
             the_application_at_the_ps_is_waited_for,
             promtool_accepts_all_of_it,
+            a_port_whose_name_is_no_text,
             the_man_pages_explain_all_of_it,
             the_dashboard_asks_for_what_there_is,
             the_dashboard_is_in_order,

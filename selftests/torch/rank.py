@@ -153,6 +153,26 @@ def idle():
     }
 
 
+def closed_by_itself():
+    """close() in the hook's own thread, where the garbage collector may find a
+    model, too: what it raises, what is left of the thread and its descriptor"""
+    hook = atp.torch.attach(parallel(nn.Linear(2, 2)), JOB)
+    found = []
+
+    def close(_future):
+        # others may still wait for the sum
+        distributed.barrier()
+        found.append(said(hook.close))
+
+    bucket = types.SimpleNamespace(buffer=lambda: torch.ones(2))
+    hook.reduce(None, bucket).then(close).wait()
+    hook._thread.join(60)
+    found.append(hook._thread.is_alive())
+    found.append(said(os.fstat, hook._wake))
+    distributed.barrier()
+    return found
+
+
 def as_in_the_readme(model):
     """Its lines, as they are."""
     names = {"model": model,
@@ -213,6 +233,7 @@ def main():
     }
     result["refused"] = refused()
     result["idle"] = idle()
+    result["by itself"] = closed_by_itself()
     arrays = {}
     for name, pairs in (
         ("float32", recorded()),

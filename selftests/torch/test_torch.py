@@ -181,6 +181,13 @@ def an_idle_hook_hears_that_the_run_has_ended():
             raise AssertionError(found["next"])
 
 
+def a_hook_can_be_closed_in_its_own_thread():
+    for result in survivors():
+        raised, alive, descriptor = result["by itself"]
+        expect((raised, alive, "Bad file" in (descriptor or "")),
+               (None, False, True))
+
+
 def a_lost_rank_raises_on_all_others_with_its_number():
     expect(len(survivors()), WORKERS - 1)
     for result in survivors():
@@ -197,6 +204,7 @@ TESTS = (
     the_same_again_gives_the_same_bits,
     what_cannot_be_attached_leaves_the_job,
     an_idle_hook_hears_that_the_run_has_ended,
+    a_hook_can_be_closed_in_its_own_thread,
     a_lost_rank_raises_on_all_others_with_its_number,
 )
 

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../switch/utf8.h"
 #include "metrics.h"
 
 static size_t put(char *text, size_t at, char c)
@@ -13,17 +14,24 @@ static size_t put(char *text, size_t at, char c)
 	return at;
 }
 
-/* The name of an interface may hold what ends a value. */
+/* The name of an interface may hold what ends a value, and what is no text. */
 void label_text(struct labels *labels, const char *name, const char *value)
 {
 	char *text = labels->text;
 	size_t at = strlen(text);
+	int len;
 
 	at += snprintf(text + at, METRIC_LABELS_MAX - at, "%s%s=\"",
 		       at ? "," : "", name);
 	for (; *value; value++) {
 		if (*value == '"' || *value == '\\' || *value == '\n')
 			at = put(text, at, '\\');
+		if (!sw_utf8_len(value)) {
+			at = put(text, at, '?');
+			continue;
+		}
+		for (len = sw_utf8_len(value); len > 1; len--)
+			at = put(text, at, *value++);
 		at = put(text, at, *value == '\n' ? 'n' : *value);
 	}
 	at = put(text, at, '"');

@@ -6,9 +6,12 @@
 #include "top.h"
 
 static struct screen *screen;
+static char said[4096];
 
 int top_screen_open(void)
 {
+	/* What is said meanwhile would be wiped off with the screen */
+	setvbuf(stderr, said, _IOFBF, sizeof(said));
 	screen = newterm(NULL, stdout, stdin);
 	if (!screen)
 		return -1;
@@ -23,6 +26,7 @@ void top_screen_close(void)
 {
 	endwin();
 	delscreen(screen);
+	fflush(stderr);
 }
 
 void top_screen_draw(const struct top *top)

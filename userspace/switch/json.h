@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include "utf8.h"
 
 /**
  * struct sw_json - a document that is being printed
@@ -78,7 +79,9 @@ static inline void sw_json_bool(struct sw_json *j, const char *name,
 	fputs(value ? "true" : "false", j->out);
 }
 
-/* Names of interfaces may hold quotes and backslashes */
+/* Names of interfaces may hold quotes and backslashes, and bytes that are no text:
+ * these become the characters of the same numbers.
+ */
 static inline void sw_json_text(struct sw_json *j, const char *name,
 				const char *text)
 {
@@ -87,12 +90,12 @@ static inline void sw_json_text(struct sw_json *j, const char *name,
 	for (; *text; text++) {
 		unsigned char c = *text;
 
-		if (c < 0x20)
+		if (c < 0x20 || !sw_utf8_len(text))
 			fprintf(j->out, "\\u%04x", c);
 		else if (c == '"' || c == '\\')
 			fprintf(j->out, "\\%c", c);
 		else
-			putc(c, j->out);
+			text += fwrite(text, 1, sw_utf8_len(text), j->out) - 1;
 	}
 	putc('"', j->out);
 }

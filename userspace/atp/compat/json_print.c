@@ -2,6 +2,7 @@
 /* Text or JSON on standard output. */
 #include <inttypes.h>
 #include <stdio.h>
+#include "../../switch/utf8.h"
 #include "json_print.h"
 #include "utils.h"
 
@@ -40,10 +41,11 @@ static void put_string(const char *s)
 	for (; *s; s++) {
 		if (*s == '"' || *s == '\\')
 			printf("\\%c", *s);
-		else if ((unsigned char)*s < ' ' || *s == 0x7f)
+		else if ((unsigned char)*s < ' ' || *s == 0x7f ||
+			 !sw_utf8_len(s))
 			printf("\\u%04x", (unsigned char)*s);
 		else
-			putchar(*s);
+			s += fwrite(s, 1, sw_utf8_len(s), stdout) - 1;
 	}
 	putchar('"');
 }

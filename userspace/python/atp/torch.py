@@ -54,6 +54,8 @@ class Hook:
         self._waiting = collections.deque()
         self._error = None
         self._closed = False
+        # closed by the thread itself
+        self._alone = False
         self._job = Job(job, rank)
         try:
             self._workers = self._job.info().workers
@@ -109,8 +111,11 @@ class Hook:
                 return
             self._closed = True
             os.eventfd_write(self._wake, 1)
-        self._thread.join()
-        os.close(self._wake)
+            # The garbage collector may find the model in any thread.
+            self._alone = threading.current_thread() is self._thread
+        if not self._alone:
+            self._thread.join()
+            os.close(self._wake)
 
     def __enter__(self):
         return self
@@ -165,6 +170,8 @@ class Hook:
             self._job.close()
             for _, future in pulling:
                 future.set_result(error)
+        if self._alone:
+            os.close(self._wake)
 
 
 def attach(model, job, rank=None, timeout=None):
