@@ -488,11 +488,10 @@ int atp_ps_start(struct atp_job *job)
 	return 0;
 }
 
-void atp_ps_set_times(struct atp_ps_host *ps, u64 timeout, u64 patience)
+void atp_ps_change_times(struct atp_ps_host *ps, u64 timeout, u64 patience)
 {
 	spin_lock_bh(&ps->lock);
-	ps->engine.params.timeout = timeout;
-	ps->engine.params.patience = patience;
+	atp_ps_set_times(&ps->engine, timeout, patience);
 	atp_ps_arm(ps);
 	spin_unlock_bh(&ps->lock);
 }

@@ -25,6 +25,7 @@ void atp_ps_init(struct atp_ps *ps, const struct atp_params *params, u32 epoch,
 
 	memset(ps, 0, sizeof(*ps));
 	ps->params = *params;
+	ps->timeout = params->timeout;
 	ps->epoch = epoch;
 	for (i = 0; i < params->workers; i++)
 		ps->members[i].ticket = 1;

@@ -154,6 +154,7 @@ struct atp_ps_stats {
 /**
  * struct atp_ps - the PS of a job
  * @params: of the job
+ * @timeout: what @params will have
  * @epoch: current or last run
  * @running: a run goes on
  * @cells: 2 * window
@@ -174,6 +175,7 @@ struct atp_ps_stats {
  */
 struct atp_ps {
 	struct atp_params params;
+	u64	timeout;
 	u32	epoch;
 	bool	running;
 	struct atp_cell *cells;
@@ -249,6 +251,18 @@ size_t atp_ps_mem(const struct atp_params *params);
  */
 void atp_ps_init(struct atp_ps *ps, const struct atp_params *params, u32 epoch,
 		 void *mem);
+
+/**
+ * atp_ps_set_times() - other times of the job from now on
+ * @ps: PS
+ * @timeout: as in struct atp_params
+ * @patience: likewise
+ *
+ * Workers that have joined ask as often as their timeout of then wants it, so a
+ * shorter one has to wait until none of them takes part in a run, or waits for
+ * one.
+ */
+void atp_ps_set_times(struct atp_ps *ps, u64 timeout, u64 patience);
 
 /**
  * atp_ps_rx() - a packet for this job came to the PS

@@ -26,6 +26,7 @@ void atp_ps_complete(struct atp_ps *ps, struct atp_cell *cell,
 /* ps_member.c: who takes part, and how a run ends */
 u32 atp_ps_joined(const struct atp_ps *ps);
 bool atp_ps_silent(const struct atp_ps *ps, u32 rank, u64 now);
+void atp_ps_take_timeout(struct atp_ps *ps);
 void atp_ps_ask_abort(struct atp_ps_out *out, const struct atp_ps *ps,
 		      u32 ranks, u32 reason, u32 blame);
 void atp_ps_end(struct atp_ps *ps, u64 now, u32 reason, u32 blame,

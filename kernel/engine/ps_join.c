@@ -173,6 +173,7 @@ enum atp_drop atp_ps_rx_join(struct atp_ps *ps, u64 now, u32 rank,
 	if (is_over(m, ctl->nonce))
 		return ATP_DROP_NONCE;
 	atp_ps_forget_silent(ps, now, 1U << rank);
+	atp_ps_take_timeout(ps);
 	if (!is_last(m, ctl->nonce) &&
 	    (pkt->epoch != ps->epoch || pkt->seq != m->ticket))
 		return tell_ticket(ps, rank, pkt, out);

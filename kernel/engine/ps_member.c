@@ -41,6 +41,23 @@ bool atp_ps_silent(const struct atp_ps *ps, u32 rank, u64 now)
 	return now >= ps->members[rank].heard + ps->params.timeout;
 }
 
+/* Whoever is here asks as often as his timeout wants it, which may be the last
+ * one: a shorter one has to wait.
+ */
+void atp_ps_take_timeout(struct atp_ps *ps)
+{
+	if (ps->timeout > ps->params.timeout ||
+	    !(ps->running || atp_ps_pending(ps)))
+		ps->params.timeout = ps->timeout;
+}
+
+void atp_ps_set_times(struct atp_ps *ps, u64 timeout, u64 patience)
+{
+	ps->timeout = timeout;
+	ps->params.patience = patience;
+	atp_ps_take_timeout(ps);
+}
+
 /* All copies of an ABORT go out within half of the time in which a worker would
  * give up by itself.
  */

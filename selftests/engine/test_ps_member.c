@@ -113,6 +113,33 @@ TEST(leave_and_wait)
 	EXPECT_EQ(ps.frontier, 0);
 }
 
+/* Who has joined asks as often as the timeout of then wants it. */
+TEST(shorter_timeout_waits)
+{
+	make_ps(2, 2, 8);
+	start_run();
+	now += TIMEOUT / 2;
+	EXPECT_EQ(ping(0), ATP_OK);
+	EXPECT_EQ(ping(1), ATP_OK);
+	atp_ps_set_times(&ps, TIMEOUT / 10, 0);
+	EXPECT_EQ(atp_ps_deadline(&ps), now + TIMEOUT);
+	atp_ps_set_times(&ps, 2 * TIMEOUT, 0);
+	EXPECT_EQ(atp_ps_deadline(&ps), now + 2 * TIMEOUT);
+	atp_ps_set_times(&ps, TIMEOUT / 10, 0);
+	leave(0);
+	EXPECT_EQ(join(0, 50), ATP_OK);
+	EXPECT_EQ(atp_ps_deadline(&ps), now + 2 * TIMEOUT);
+	/* waits, while nobody is in a run */
+	leave(1);
+	EXPECT_EQ(join(1, 51), ATP_OK);
+	EXPECT_EQ(out.events, ATP_PS_EV_RUN);
+	EXPECT_EQ(atp_ps_deadline(&ps), now + 2 * TIMEOUT);
+	EXPECT_EQ(rx_ctl(ATP_TYPE_LEAVE, 0, 50, ps.epoch), ATP_OK);
+	EXPECT_EQ(rx_ctl(ATP_TYPE_LEAVE, 1, 51, ps.epoch), ATP_OK);
+	EXPECT_EQ(join(0, 52), ATP_OK);
+	EXPECT_EQ(atp_ps_deadline(&ps), now + TIMEOUT / 10);
+}
+
 TEST(left_and_needed)
 {
 	s32 v[2] = { 1, 2 };

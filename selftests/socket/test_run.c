@@ -486,6 +486,10 @@ TEST(timeout_changes_in_a_run)
 	sum_works(fds, 2);
 	ASSERT_EQ(atp("job set %u uid 1 gid 1", JOB), 0);
 	sum_works(fds, 2);
+	/* those who have joined ask every 15 minutes, and do nothing else */
+	ASSERT_EQ(atp("job set %u timeout 100ms", JOB), 0);
+	usleep(1000000);
+	sum_works(fds, 2);
 }
 
 /* An application that does nothing is not dead. */
@@ -493,7 +497,8 @@ TEST(idle_is_not_silent)
 {
 	int fds[2];
 
-	pair(fds, 2, "timeout 1s");
+	/* not for as long as a machine may be kept from running */
+	pair(fds, 2, "timeout 4s");
 	/* PING and PONG of many timeouts */
 	host_must("until [ $(%s -j -s job show %u | grep -o 'in_packets\":[0-9]*' | cut -d: -f2) -gt 40 ]; do :; done",
 		  ATP_TOOL, JOB);

@@ -46,8 +46,6 @@ EXCUSED = {
     # the job is in no table yet
     "netlink.c: atp_nl_params": "timeout patience",
     "job.c: atp_job_alloc": "uid gid",
-    # the PS's own copy, under its lock
-    "ps.c: atp_ps_set_times": "timeout patience",
     # the socket has no descriptor yet
     "af_atp.c: atp_create": "sk_sndbuf sk_rcvbuf",
 }
