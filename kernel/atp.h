@@ -50,10 +50,8 @@
  */
 #define ATP_PS_OUT_MAX		(16 << 20)
 
-/* And of what IP has taken of all PS of a namespace, and waits in the queues of
- * devices; for IPv4 and IPv6 each
- */
-#define ATP_QUEUED_MAX		(64 << 20)
+/* And of what IP has taken of a job's PS, and waits in the queues of devices */
+#define ATP_QUEUED_MAX		(16 << 20)
 
 /* What a PS holds at most to write packets into: skb_page_frag_refill() */
 #define ATP_PS_ROOM		(PAGE_SIZE << SKB_FRAG_PAGE_ORDER)
@@ -173,6 +171,8 @@ struct atp_leaver {
  * @leaving: per rank, one that has left and says so
  * @leave_timer: for @leaving, soft
  * @ps: if the PS is here, else NULL; stopped once the job is removed
+ * @payer: UDP socket that is charged for packets that are no worker socket's,
+ *	NULL once the job is removed; readers use RCU
  * @mib: counters
  */
 struct atp_job {
@@ -194,6 +194,7 @@ struct atp_job {
 	struct atp_leaver	leaving[ATP_MAX_WORKERS];
 	struct hrtimer		leave_timer;
 	struct atp_ps_host	*ps;
+	struct sock		*payer;
 	struct atp_mib __percpu	*mib;
 };
 
@@ -450,7 +451,7 @@ void atp_ps_act(struct atp_job *job, const struct atp_ps_out *out)
 	__must_hold(&job->ps->lock);
 int atp_ps_start(struct atp_job *job);
 void atp_ps_shutdown(struct atp_job *job);
-void atp_ps_set_times(struct atp_ps_host *ps, u64 timeout, u64 patience);
+void atp_ps_change_times(struct atp_ps_host *ps, u64 timeout, u64 patience);
 void atp_ps_receive(struct atp_job *job, struct sk_buff *skb, u32 sender);
 bool atp_ps_icmp(struct atp_job *job, u32 ranks, u32 epoch, bool too_big);
 
@@ -475,6 +476,8 @@ bool atp_nl_may_see_job(const struct sk_buff *skb, const struct atp_job *job);
 bool atp_nl_may_see_sock(const struct sk_buff *skb, struct sock *sk);
 
 /* udp.c */
+int atp_payer_open(struct atp_job *job);
+void atp_payer_close(struct atp_job *job);
 int atp_udp_open(struct net *net);
 void atp_udp_close(struct net *net);
 void atp_drop_packets(struct net *net, struct atp_job *job, u32 packets,

@@ -197,10 +197,15 @@ int atp_job_add(struct net *net, struct atp_job *job,
 			goto unlock;
 		}
 	}
+	err = atp_payer_open(job);
+	if (err) {
+		NL_SET_ERR_MSG(extack, "no memory for the job");
+		goto close;
+	}
 	if (job->role & ATP_ROLE_PS) {
 		err = atp_job_start_ps(an, job, extack);
 		if (err)
-			goto close;
+			goto close_payer;
 	}
 	hlist_add_head_rcu(&job->node, atp_job_bucket(an, job->params.job));
 	an->njobs++;
@@ -208,6 +213,8 @@ int atp_job_add(struct net *net, struct atp_job *job,
 	err = 0;
 	goto unlock;
 
+close_payer:
+	atp_payer_close(job);
 close:
 	if (!an->njobs)
 		atp_udp_close(net);
@@ -272,6 +279,7 @@ static void atp_job_end(struct atp_net *an, struct atp_job *job)
 	}
 	atp_job_fail_sockets(job);
 	atp_leave_stop(job);
+	atp_payer_close(job);
 	atp_job_put(job);
 }
 
@@ -330,7 +338,9 @@ void atp_job_params(struct atp_job *job, struct atp_params *params)
 	spin_unlock_bh(&job->lock);
 }
 
-/* For the PS at once, for a worker socket from its next join on. */
+/* For a worker socket from its next join on; for the PS at once, but a shorter
+ * timeout once nobody is left who joined with the longer one.
+ */
 void atp_job_set_times(struct atp_job *job, u64 timeout, u64 patience)
 {
 	spin_lock_bh(&job->lock);
@@ -338,7 +348,7 @@ void atp_job_set_times(struct atp_job *job, u64 timeout, u64 patience)
 	WRITE_ONCE(job->params.patience, patience);
 	spin_unlock_bh(&job->lock);
 	if (job->ps)
-		atp_ps_set_times(job->ps, timeout, patience);
+		atp_ps_change_times(job->ps, timeout, patience);
 }
 
 /* Make @sk the socket of @rank.  Context: socket lock held. */

@@ -229,6 +229,45 @@ static int atp_udp_open_one(struct net *net, u8 family, struct socket **sock)
 	return err;
 }
 
+/*
+ * The socket that is charged for what a PS sends: neither bound nor connected.
+ * It is not the one that IP sends by, else IP would ask the control group of
+ * whoever added the job what may leave.
+ *
+ * Context: process; the job is in no table yet.
+ */
+int atp_payer_open(struct atp_job *job)
+{
+	bool v6 = !ipv6_addr_v4mapped(&job->ps_addr);
+	struct socket *sock;
+	int err;
+
+	err = sock_create_kern(job->net, v6 ? AF_INET6 : AF_INET, SOCK_DGRAM,
+			       IPPROTO_UDP, &sock);
+	/* without IPv6 its packets are refused one by one */
+	if (v6 && (err == -EAFNOSUPPORT || err == -EPFNOSUPPORT))
+		return 0;
+	if (err)
+		return err;
+	/* IPv6 asks the packet's owner whether exceptions to a route count */
+	if (v6)
+		inet6_sk(sock->sk)->pmtudisc = IPV6_PMTUDISC_PROBE;
+	sock_set_flag(sock->sk, SOCK_RCU_FREE);
+	WRITE_ONCE(job->payer, sock->sk);
+	return 0;
+}
+
+/* Context: process; who has found it just before finds that nobody holds it. */
+void atp_payer_close(struct atp_job *job)
+{
+	struct sock *payer = job->payer;
+
+	if (!payer)
+		return;
+	WRITE_ONCE(job->payer, NULL);
+	sock_release(payer->sk_socket);
+}
+
 /* Context: atp_net.lock held; there is no job yet, nobody sends. */
 int atp_udp_open(struct net *net)
 	__must_hold(&atp_pernet(net)->lock)

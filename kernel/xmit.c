@@ -245,16 +245,26 @@ static bool atp_fits(u32 mtu, const struct sk_buff *skb, u32 gso_size,
 }
 
 /* What leaves for no worker's socket, which would be charged, is charged to the
- * namespace's.  Return: false if too much of that waits already.
+ * job's.  That may be on its way out, but stays as long as packets do.
+ * Return: 0, -ENOBUFS if too much of the job waits already, -ENOTCONN if the
+ * job was removed.
  */
-static bool atp_charge(struct sk_buff *skb, struct sock *sk)
+static int atp_charge(const struct atp_job *job, struct sk_buff *skb)
 {
+	struct sock *payer;
+
 	if (skb->sk)
-		return true;
-	if (sk_wmem_alloc_get(sk) > ATP_QUEUED_MAX)
-		return false;
-	skb_set_owner_w(skb, sk);
-	return true;
+		return 0;
+	payer = READ_ONCE(job->payer);
+	if (!payer)
+		return -ENOTCONN;
+	if (sk_wmem_alloc_get(payer) > ATP_QUEUED_MAX)
+		return -ENOBUFS;
+	if (!refcount_add_not_zero(skb->truesize, &payer->sk_wmem_alloc))
+		return -ENOTCONN;
+	skb->sk = payer;
+	skb->destructor = sock_wfree;
+	return 0;
 }
 
 static int atp_xmit4(struct net *net, struct sk_buff *skb, u32 gso_size,
@@ -267,8 +277,6 @@ static int atp_xmit4(struct net *net, struct sk_buff *skb, u32 gso_size,
 
 	if (!sock4)
 		return -ENOTCONN;
-	if (!atp_charge(skb, sock4->sk))
-		return -ENOBUFS;
 	rt = atp_route4(net, src, dst, skb->mark, cache);
 	if (IS_ERR(rt))
 		return PTR_ERR(rt);
@@ -305,9 +313,6 @@ static int atp_xmit6(struct net *net, struct sk_buff *skb, u32 gso_size,
 
 	if (!sock6)
 		return -EAFNOSUPPORT;
-	/* IPv6 asks the packet's owner whether exceptions to a route count */
-	if (!atp_charge(skb, sock6->sk))
-		return -ENOBUFS;
 	de = atp_route6(net, sock6, src, dst, skb->mark, cache);
 	if (IS_ERR(de))
 		return PTR_ERR(de);
@@ -356,7 +361,7 @@ static int atp_xmit6(struct net *net, struct sk_buff *skb, u32 gso_size,
  *
  * Context: bottom halves off.
  * Return: 0; -EMSGSIZE if it does not fit the path; -ENOBUFS if too much of the
- * namespace waits already; else as routing says.
+ * job waits already; else as routing says.
  */
 int atp_xmit(struct atp_job *job, struct sk_buff *skb, u32 gso_size,
 	     const struct in6_addr *src, const struct in6_addr *dst,
@@ -370,21 +375,26 @@ int atp_xmit(struct atp_job *job, struct sk_buff *skb, u32 gso_size,
 
 	if (gso_size)
 		packets = DIV_ROUND_UP(skb->len, gso_size);
+	err = atp_charge(job, skb);
+	if (err)
+		goto drop;
 	if (ipv6_addr_v4mapped(dst))
 		err = atp_xmit4(net, skb, gso_size, src->s6_addr32[3],
 				dst->s6_addr32[3], cache);
 	else
 		err = atp_xmit6(net, skb, gso_size, src, dst, cache);
-	if (err) {
-		kfree_skb(skb);
-		atp_count(net, job, err == -ENOBUFS ? ATP_MIB_OUT_NOMEM :
-			  ATP_MIB_OUT_ERRORS, packets);
-		return err;
-	}
+	if (err)
+		goto drop;
 	atp_count(net, job, ATP_MIB_OUT_PACKETS, packets);
 	if (gso_size)
 		atp_count(net, job, ATP_MIB_OUT_BURSTS, 1);
 	return 0;
+
+drop:
+	kfree_skb(skb);
+	atp_count(net, job, err == -ENOBUFS ? ATP_MIB_OUT_NOMEM :
+		  ATP_MIB_OUT_ERRORS, packets);
+	return err;
 }
 
 /* MTU of the first hop to @dst and of the route, or a negative errno. */

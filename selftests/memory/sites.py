@@ -12,7 +12,7 @@ ALLOCATING = """
     kmalloc_trace kvmalloc_node __alloc_percpu_gfp dst_cache_init
     __alloc_skb __netdev_alloc_frag_align skb_page_frag_refill skb_clone
     __pskb_pull_tail
-    sk_alloc udp_sock_create4 udp_sock_create6 pin_user_pages_fast
+    sk_alloc udp_sock_create4 udp_sock_create6 sock_create_kern pin_user_pages_fast
     nf_register_net_hooks nf_unregister_net_hooks
     ip_route_output_flow ipv6_dst_lookup_flow iptunnel_xmit ip6_local_out
     netlink_unicast netlink_broadcast
@@ -36,7 +36,7 @@ OTHERS = re.compile(r"""
     |[_a-z]*copy_(from|to)_(iter|user)|__[gp][eu]t_user_\d|iov_iter_revert
     |k?v?free(_.*)?|mem(cpy|set)|strlen|_find_.*|__sw_hweight32|get_random_u32
     |ktime_get|hrtimer_.*|(__)?tasklet_.*|_printk|refcount_.*|__list_.*
-    |(add|remove)_wait_queue|wait_woken|__wake_up|sk_free|sock_init_data
+    |(add|remove)_wait_queue|wait_woken|__wake_up|sk_free|sock_init_data|sock_release
     |__sk_mem_.*|sock_i_.*|sock_dequeue_err_skb|sock_(un)?register|put_cmsg
     |skb_(put|trim|checksum|copy_bits|dump|queue_purge|set_owner_w)|consume_skb
     |kfree_skb_reason|csum_.*|dst_release|dst_cache_([sg]et_ip[46]|destroy)
@@ -52,7 +52,7 @@ OTHERS = re.compile(r"""
     |nr_free_buffer_pages|irq_fpu_usable|kernel_fpu_(begin_mask|end)
     |nf_conntrack_destroy
     |iov_iter_single_seg_count|mm_(un)?account_pinned_pages|unpin_user_pages.*
-    |__init_work|queue_work_on|destroy_workqueue
+    |__init_work|queue_work_on|__flush_workqueue|destroy_workqueue
     |(genl_|proto_)?unregister_.*|proto_unregister
 """, re.X)
 

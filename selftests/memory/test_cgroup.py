@@ -12,7 +12,7 @@ import traceback
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../lib"))
 from atptest import (JOINED, J_FRAGMENT, J_MEMORY, J_TIMEOUT,  # noqa: E402
-                     J_WINDOW, Info, Netlink, attr, join, main, new_net, same,
+                     J_WINDOW, Info, Netlink, attr, join, main, new_net, refused, same,
                      sock, start_join, sum_works, test, u32, wait_for)
 from cgroup import Group  # noqa: E402
 from kmod import load  # noqa: E402
@@ -158,6 +158,31 @@ def jobs_that_the_group_has_no_memory_for():
     with group_of_others(64 * MIB) as (_, group):
         in_group(group, jobs)
         wait_for(lambda: group.stat("vmalloc") < MIB, "nothing left")
+
+
+def not_filtered(ps, workers):
+    """The first job of a namespace, which opens its sockets, is added by one whose
+    group may send nothing."""
+    load()
+    new_net()
+    group = Group("silent")
+    group.send_nothing()
+    in_group(group, lambda: Netlink().add(JOB, ps, workers, PATIENT))
+    # he does not get there
+    in_group(group, lambda: refused(errno.EPERM, socket.socket(
+        socket.AF_INET, socket.SOCK_DGRAM).sendto, b"x", ("127.0.0.1", 9)))
+    sum_works(join(JOB))
+    group.remove()
+
+
+@test
+def who_adds_a_job_does_not_filter_it():
+    not_filtered("127.0.0.1", ["127.0.0.2"] * 2)
+
+
+@test
+def who_adds_a_job_does_not_filter_it_ipv6():
+    not_filtered("::1", ["::1"] * 2)
 
 
 main()

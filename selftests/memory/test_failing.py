@@ -66,6 +66,7 @@ EFFECTS = {
     ("atp_ps_start", "kvmalloc_node"): "refused",
     ("atp_udp_open_one", "udp_sock_create4"): "refused",
     ("atp_udp_open_one", "udp_sock_create6"): "refused",
+    ("atp_payer_open", "sock_create_kern"): "refused",
     ("atp_net_init", "__alloc_percpu_gfp"): "refused",
     ("atp_job_alloc", "__alloc_percpu_gfp"): "refused",
     ("atp_ps_start", "dst_cache_init"): "refused",

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""What waits at the PS to be sent is limited to 16 MiB, and what waits in queues of
-devices to 64; what finds no room there is counted, and sent to those who ask again.
+"""What waits at the PS to be sent is limited to 16 MiB, and so is what waits in queues
+of devices, for each job; what finds no room there is counted, and sent to those who ask
+again.
 
 For the first far more than a network does is needed for that: all ranks but one have sent a
 window, and the last one's comes at once, so that each packet makes one of 3,436 bytes
@@ -25,8 +26,9 @@ from burst import (  # noqa: E402
 )
 
 RANKS, WINDOW, LANES = 32, 256, 850
+OTHER = JOB + 1
 BYTES = 36 + 4 * LANES
-QUEUED = 64 << 20
+QUEUED = 16 << 20
 NEAR_MAC, FAR_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
 FIRST = 100         # address of rank 0
 BURST = 18          # packets
@@ -187,6 +189,12 @@ def more_than_may_be_queued(family):
     # a packet takes more than its bytes, but not twice as much
     same(QUEUED // 2 < now()["out_packets"] * BYTES <= QUEUED, True, "the limit")
     same(len(ranks.pull()) < WINDOW, True, "held")
+    # another job has room of its own
+    ranks.nl.add(OTHER, address(family, PS), [address(family, FIRST)])
+    ranks.hands[0].send(ranks.control(T_JOIN, OTHER, bitmap=1, nonce=NONCE,
+                                      fanin=1, workers=1), PS)
+    wait_for(lambda: ranks.nl.counters(OTHER)["out_packets"] == 1, "answer")
+    same(ranks.nl.counters(OTHER)["out_nomem"], 0)
     run("tc", "qdisc", "del", "dev", "near", "root")
     ranks.pushed([0], 0, RESEND)
     wait_for(lambda: len(ranks.pull()) == WINDOW, "sums")
