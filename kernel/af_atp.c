@@ -390,7 +390,8 @@ static int atp_setsockopt(struct socket *sock, int level, int optname,
 			return -EFAULT;
 		return atp_sk_join(sk, join.job, join.rank,
 				   sock->file &&
-				   (sock->file->f_flags & O_NONBLOCK));
+				   (READ_ONCE(sock->file->f_flags) &
+				    O_NONBLOCK));
 	case ATP_DTYPE:
 		if (optlen != sizeof(dtype))
 			return -EINVAL;

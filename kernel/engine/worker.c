@@ -147,14 +147,20 @@ static bool put_lanes(const struct atp_worker *w, const struct atp_chunk *chunk,
 		      u32 offset, u32 n, u8 *wire, bool quantise)
 {
 	const u32 *data;
+	bool fits;
 	u32 some;
 
 	for (; n; n -= some, offset += some, wire += 4 * some) {
 		some = n;
 		data = atp_chunk_lanes(chunk, offset, &some);
-		if (!quantise)
+		if (!quantise) {
 			atp_lanes_put(wire, data, some);
-		else if (!atp_quantise_lanes(wire, data, some, w->params.scale))
+			continue;
+		}
+		/* pages are a user's, who may spoil his sum */
+		fits = data_race(atp_quantise_lanes(wire, data, some,
+						    w->params.scale));
+		if (!fits)
 			return false;
 	}
 	return true;
@@ -276,8 +282,11 @@ static void read_lanes(const struct atp_worker *w, struct atp_chunk *chunk,
 	for (; n; n -= some, offset += some, wire += 4 * some) {
 		some = n;
 		data = atp_chunk_lanes(chunk, offset, &some);
+		/* here, too */
 		if (quantised)
-			atp_dequantise_lanes(data, wire, some, w->params.scale);
+			(void)data_race((atp_dequantise_lanes(data, wire, some,
+							      w->params.scale),
+					 0));
 		else
 			atp_lanes_get(data, wire, some);
 	}

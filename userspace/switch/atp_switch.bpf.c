@@ -97,10 +97,10 @@ sw_sender(const struct sw_pkt *p, const struct sw_job *job)
 }
 
 /*
- * A control packet is the kernel's to forward, and so are data of another number
- * of workers and any in a VLAN.  But who has the address of one of the job's
- * hosts is behind that one's port, or is another.  Addresses that are nobody's
- * are for PS and workers to refuse.
+ * A control packet is the kernel's to forward, and so are data of another
+ * number of workers and any in a VLAN.  But who has the address of one of the
+ * job's hosts is behind that one's port, or is another.  Addresses that are
+ * nobody's are for PS and workers to refuse.
  */
 static __always_inline bool sw_forged(const struct xdp_md *ctx,
 				      const struct sw_host *from)

@@ -79,8 +79,8 @@ static inline void sw_json_bool(struct sw_json *j, const char *name,
 	fputs(value ? "true" : "false", j->out);
 }
 
-/* Names of interfaces may hold quotes and backslashes, and bytes that are no text:
- * these become the characters of the same numbers.
+/* Names of interfaces may hold quotes and backslashes, and bytes that are no
+ * text: these become the characters of the same numbers.
  */
 static inline void sw_json_text(struct sw_json *j, const char *name,
 				const char *text)

@@ -55,6 +55,8 @@ typedef __s64 s64;
 #define fallthrough		__attribute__((fallthrough))
 #define likely(x)		__builtin_expect(!!(x), 1)
 #define unlikely(x)		__builtin_expect(!!(x), 0)
+/* tells KCSAN what is meant */
+#define data_race(expr)		(expr)
 
 #undef static_assert
 #define static_assert(expr, ...)	_Static_assert(expr, #expr)
