@@ -376,6 +376,7 @@ static int atp_shutdown(struct socket *sock, int how)
 static int atp_setsockopt(struct socket *sock, int level, int optname,
 			  sockptr_t optval, unsigned int optlen)
 {
+	struct file *file = sock->file;
 	struct sock *sk = sock->sk;
 	struct atp_join join;
 	int dtype;
@@ -389,9 +390,8 @@ static int atp_setsockopt(struct socket *sock, int level, int optname,
 		if (copy_from_sockptr(&join, optval, sizeof(join)))
 			return -EFAULT;
 		return atp_sk_join(sk, join.job, join.rank,
-				   sock->file &&
-				   (READ_ONCE(sock->file->f_flags) &
-				    O_NONBLOCK));
+				   file && (READ_ONCE(file->f_flags) &
+					    O_NONBLOCK));
 	case ATP_DTYPE:
 		if (optlen != sizeof(dtype))
 			return -EINVAL;

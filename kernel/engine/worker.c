@@ -282,13 +282,13 @@ static void read_lanes(const struct atp_worker *w, struct atp_chunk *chunk,
 	for (; n; n -= some, offset += some, wire += 4 * some) {
 		some = n;
 		data = atp_chunk_lanes(chunk, offset, &some);
-		/* here, too */
-		if (quantised)
-			(void)data_race((atp_dequantise_lanes(data, wire, some,
-							      w->params.scale),
-					 0));
-		else
+		if (!quantised) {
 			atp_lanes_get(data, wire, some);
+			continue;
+		}
+		/* here, too */
+		(void)data_race((atp_dequantise_lanes(data, wire, some,
+						      w->params.scale), 0));
 	}
 }
 
