@@ -117,6 +117,20 @@ static bool is_over(const struct t_job *job, uint32_t epoch)
 		former[i].epoch - epoch <= 256);
 }
 
+/* The address of one of the job's hosts, but not its port */
+static bool is_forged(const struct t_job *job, int port, const uint8_t *src)
+{
+	uint32_t i;
+
+	if (is_from(job, T_PS, src))
+		return port != job->ps_port;
+	for (i = 0; i < job->workers; i++) {
+		if (is_from(job, i, src))
+			return port != job->port[i];
+	}
+	return false;
+}
+
 static bool is_welcome(int port, const struct t_job *job, const uint8_t *frame)
 {
 	uint8_t src[16] = { [10] = 0xff, 0xff };
@@ -278,7 +292,7 @@ enum o_fate o_run(int port, struct f_pkt *p)
 	if (p->sport != ATP_PORT)
 		return O_REFUSED;
 	if (p->fanin != job->workers)
-		return O_TO_KERNEL;
+		return is_forged(job, port, p->src) ? O_REFUSED : O_TO_KERNEL;
 
 	if (p->flags & ATP_F_ACK) {
 		if (!is_from(job, T_PS, p->src) || port != job->ps_port)
