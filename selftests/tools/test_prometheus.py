@@ -220,8 +220,10 @@ def a_port_whose_name_is_no_text():
     try:
         output = text("switch", "stats", "prometheus")
         expect('dev="w?\u00e9"' in output, True)
-        for words in (("switch", "show"), ("top", "count", 1)):
-            expect("w\u00ff\u00e9" in str(tell("switch", *words)), True)
+        for words in (("switch", "show"), ("check",)):
+            _, told = atp("switch", "-json", *words)
+            expect((words, "w\u00ff\u00e9" in str(json.loads(told))),
+                   (words, True))
     finally:
         rename(b"w\xff\xc3\xa9", b"w1")
     done = subprocess.run([PROMTOOL, "check", "metrics"], text=True,

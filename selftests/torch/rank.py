@@ -156,7 +156,9 @@ def idle():
 def closed_by_itself():
     """close() in the hook's own thread, where the garbage collector may find a
     model, too: what it raises, what is left of the thread and its descriptor"""
-    hook = atp.torch.attach(parallel(nn.Linear(2, 2)), JOB)
+    # else the hook closes at once
+    model = parallel(nn.Linear(2, 2))
+    hook = atp.torch.attach(model, JOB)
     found = []
 
     def close(_future):
@@ -170,6 +172,7 @@ def closed_by_itself():
     found.append(hook._thread.is_alive())
     found.append(said(os.fstat, hook._wake))
     distributed.barrier()
+    del model
     return found
 
 
