@@ -201,10 +201,12 @@ static void check_hosts(const struct sw_job_view *v)
  * struct seen - a job as it was while nobody could change it
  * @view: it
  * @group: how many hosts its group has, or -1
+ * @read: false if no more than its number is known
  */
 struct seen {
 	struct sw_job_view view;
 	int	group;
+	bool	read;
 };
 
 static void check_group(const struct seen *seen)
@@ -239,6 +241,10 @@ static void check_switch_job(const struct seen *seen)
 	const struct sw_job_view *v = &seen->view;
 
 	check_about("switch job %u", v->id);
+	if (!seen->read) {
+		check_bad("job", "try again", "cannot be read");
+		return;
+	}
 	check_hosts(v);
 	check_group(seen);
 	check_counters(v);
@@ -246,7 +252,7 @@ static void check_switch_job(const struct seen *seen)
 		 (unsigned long long)v->state.occupied, v->job.quota);
 }
 
-/* The jobs, or those that could be read */
+/* All jobs, or one; nothing is printed for them, as the switch is locked */
 static struct seen *look(struct sw_switch *sw, const uint32_t *only,
 			 uint32_t *jobs)
 {
@@ -264,15 +270,10 @@ static struct seen *look(struct sw_switch *sw, const uint32_t *only,
 			break;
 		}
 		seen = more;
-		if (sw_job_view(sw, id, &seen[*jobs].view)) {
-			check_about("switch job %u", id);
-			check_bad("job", "try again", "%s", sw_error());
-			check_about("switch");
-			continue;
-		}
-		seen[*jobs].group = sw_job_group(sw,
-						 seen[*jobs].view.job.slot);
-		(*jobs)++;
+		more = &seen[(*jobs)++];
+		more->read = !sw_job_view(sw, id, &more->view);
+		if (more->read)
+			more->group = sw_job_group(sw, more->view.job.slot);
 	}
 	return seen;
 }

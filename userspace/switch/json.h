@@ -85,17 +85,20 @@ static inline void sw_json_bool(struct sw_json *j, const char *name,
 static inline void sw_json_text(struct sw_json *j, const char *name,
 				const char *text)
 {
+	int len;
+
 	sw_json_name(j, name);
 	putc('"', j->out);
-	for (; *text; text++) {
+	for (; *text; text += len ?: 1) {
 		unsigned char c = *text;
 
-		if (c < 0x20 || !sw_utf8_len(text))
+		len = sw_utf8_len(text);
+		if (c < 0x20 || !len)
 			fprintf(j->out, "\\u%04x", c);
 		else if (c == '"' || c == '\\')
 			fprintf(j->out, "\\%c", c);
 		else
-			text += fwrite(text, 1, sw_utf8_len(text), j->out) - 1;
+			fwrite(text, 1, len, j->out);
 	}
 	putc('"', j->out);
 }

@@ -37,15 +37,17 @@ static void new_line(void)
 
 static void put_string(const char *s)
 {
+	int len;
+
 	putchar('"');
-	for (; *s; s++) {
+	for (; *s; s += len ?: 1) {
+		len = sw_utf8_len(s);
 		if (*s == '"' || *s == '\\')
 			printf("\\%c", *s);
-		else if ((unsigned char)*s < ' ' || *s == 0x7f ||
-			 !sw_utf8_len(s))
+		else if ((unsigned char)*s < ' ' || *s == 0x7f || !len)
 			printf("\\u%04x", (unsigned char)*s);
 		else
-			s += fwrite(s, 1, sw_utf8_len(s), stdout) - 1;
+			fwrite(s, 1, len, stdout);
 	}
 	putchar('"');
 }
