@@ -438,9 +438,10 @@ int sw_pin_remove(const char *dir)
 	return 0;
 }
 
-void sw_unlock_all(struct sw_switch *sw)
+int sw_unlock_all(struct sw_switch *sw)
 {
 	(void)sw;
+	return 0;
 }
 
 int sw_port_attach(struct sw_switch *sw, uint32_t ifindex)
