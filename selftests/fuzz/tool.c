@@ -397,6 +397,12 @@ const char *sw_error(void)
 	return "no switch";
 }
 
+int sw_fail(const char *fmt, ...)
+{
+	(void)fmt;
+	return -1;
+}
+
 void sw_say(const char *fmt, ...)
 {
 	(void)fmt;
