@@ -17,6 +17,7 @@ usage() {
 	                       others: kasan, kcsan)
 	  --host               nothing that needs a virtual machine
 	  --vm                 nothing that runs on the host
+	  --whole              no kernel has but a share of a test's cases
 	  --list               show what would run
 	EOF
 }
@@ -29,6 +30,7 @@ only=()
 kernels=()
 want_host=1
 want_vm=1
+whole=
 list=
 
 while [ $# -gt 0 ]; do
@@ -37,6 +39,7 @@ while [ $# -gt 0 ]; do
 	--kernel) kernels+=("$2"); shift ;;
 	--host) want_vm= ;;
 	--vm) want_host= ;;
+	--whole) whole=1 ;;
 	--list) list=1 ;;
 	--help | -h) usage; exit 0 ;;
 	*) usage >&2; exit 2 ;;
@@ -44,6 +47,8 @@ while [ $# -gt 0 ]; do
 	shift
 done
 [ ${#kernels[@]} -gt 0 ] || kernels=(6.1 6.12)
+# whoever asks for a test wants all of it
+[ ${#only[@]} -eq 0 ] || whole=1
 
 # shellcheck source=vm/report.sh
 . "$here/vm/report.sh"
@@ -194,6 +199,8 @@ fi
 
 host=()
 vm=()
+# in the machines, in shares
+shared=()
 debug=()
 # in the machine with one kernel alone
 own=()
@@ -218,7 +225,11 @@ for dir in "$suites"/*/; do
 			"asked "*)
 				[ ${#only[@]} -eq 0 ] || host+=("$test")
 				;;
+			"whole "*)
+				[ -z "$whole" ] || host+=("$test")
+				;;
 			"vm "*) vm+=("$test") ;;
+			"shared "*) shared+=("$test") ;;
 			"debug "*) debug+=("$test") ;;
 			"host-bpf "*)
 				# where the host cannot, the machine can
@@ -245,14 +256,26 @@ done
 [ -n "$want_host" ] || host=()
 [ -n "$want_vm" ] || {
 	vm=()
+	shared=()
 	own=()
 }
 
-# in_machine KERNEL: what runs there, to "machine"
+# share KERNEL: the argument for a test of which each kernel has a share
+share() {
+	local n=1
+
+	[ -z "$whole" ] && [ ${#kernels[@]} -gt 1 ] && ! is_debug "$1" || return
+	until [ "${kernels[n - 1]}" = "$1" ]; do
+		n=$((n + 1))
+	done
+	echo " $n/${#kernels[@]}"
+}
+
+# in_machine KERNEL: what runs there, to "machine"; the longest first
 in_machine() {
 	local test
 
-	machine=("${vm[@]}")
+	machine=("${shared[@]/%/$(share "$1")}" "${vm[@]}")
 	for test in "${own[@]}"; do
 		[ "${test%% *}" != "$1" ] || machine+=("$test")
 	done

@@ -46,6 +46,11 @@ WORKERS = 2
 # so that each bit of a byte is met
 SLOW = os.uname().release.endswith(("-kasan", "-kcsan"))
 STEP = 7 if SLOW else 1
+FIRST = 0
+# The last argument may be a share, 1/2 or 2/2: every second bit
+if re.fullmatch("[1-9]/[1-9]", sys.argv[-1]):
+    FIRST, STEP = (int(n) for n in sys.argv.pop().split("/"))
+    FIRST -= 1
 # Nobody is silent for so long; or still speaks after a fourth of it, in ms
 PATIENT, TALKATIVE = 600000, 128000 if SLOW else 32000
 # What a worker knows that a parameter packet can change; the rest are times
@@ -159,7 +164,7 @@ def is_covered(frame, bit):
 
 def flips(frame, covered):
     """All that differ in one bit, with a checksum over it or without."""
-    for bit in range(0, 8 * len(frame.raw), STEP):
+    for bit in range(FIRST, 8 * len(frame.raw), STEP):
         if is_covered(frame, bit) != covered:
             continue
         raw = bytearray(frame.raw)

@@ -9,7 +9,8 @@
 # A group is gone through twice, first without the switch and then with it: to
 # load its program is what takes longest here.
 #
-# usage: matrix.sh GROUP		the functions group_* below
+# usage: matrix.sh GROUP [N/OF]	the functions group_* below; only the Nth case of
+#				each OF
 
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -29,6 +30,9 @@ rack() {
 run() {
 	local output status
 
+	# with the switch it is another's turn than without
+	turn=$((turn + 1))
+	[ $((turn % of)) -eq 0 ] || return 0
 	output=$("$here/case.sh" rack=keep "$@" 2>&1)
 	status=$?
 	result $status "$*"
@@ -286,16 +290,22 @@ group_sockets() {
 	both workers=4 chunks=200 lanes=1 depth=100
 }
 
-if [ "$(type -t "group_${1-}")" != function ]; then
-	echo "usage: $0 $(declare -F | sed -n 's/.* group_//p' | paste -sd '|')"
+share=${2-1/1}
+of=${share#*/}
+if [ "$(type -t "group_${1-}")" != function ] ||
+	! [[ $share =~ ^[1-9]/[1-9]$ ]]; then
+	echo "usage: $0 $(declare -F | sed -n 's/.* group_//p' |
+		paste -sd '|') [N/OF]"
 	exit 2
 fi >&2
 
 modprobe atp || exit 1
 trap rack_down EXIT
 echo "TAP version 13"
+turn=$((of - ${share%/*}))
 for switch in off on; do
 	"group_$1"
+	turn=$((of - ${share%/*} + 1))
 done
 # shellcheck disable=SC2154 # of tap.sh
 echo "1..$tap_n"

@@ -36,6 +36,12 @@ listed() {
 		grep -q "^$2 .* x t"
 }
 
+# shares OPTION...: what is listed for a test that kernels share
+shares() {
+	echo "shared t a" >"$tmp/places/x/tests"
+	SUITES=$tmp/places LOGS=$tmp/logs ../run.sh --list "$@" | paste -s -d ,
+}
+
 # said_at_the_end TEXT SCRIPT: between the last FAILED and the count
 said_at_the_end() {
 	printf '#!/bin/bash\n%s\n' "$2" >"$tmp/suites/x/t"
@@ -70,7 +76,7 @@ shared() {
 	}
 }
 
-plan 25
+plan 30
 check "all well" outcome "2 passed, 0 failed" 'echo 1..2; echo ok 1; echo ok 2 - b'
 check "one fails" outcome "1 passed, 1 failed" \
 	'echo 1..2; echo ok 1; echo not ok 2; exit 1'
@@ -100,6 +106,13 @@ fails "... not on another kernel" listed kasan 6.1 --kernel 6.1
 fails "... nor on the other debug kernel" listed kasan kcsan --kernel kcsan
 check "a test that is asked for" listed asked asked --only x
 fails "... and that is not" listed asked asked
+check "a test that is for those who have time" listed whole whole --whole
+check "... or ask for it" listed whole whole --only x
+fails "... and for nobody else" listed whole whole
+check "each kernel has its share" [ "$(shares)" = \
+	",6.1 shared 600 x t a 1/2,6.12 shared 600 x t a 2/2" ]
+check "... and a debug kernel all" [ "$(shares --kernel kasan --kernel kcsan)" = \
+	",kasan shared 600 x t a,kcsan shared 600 x t a" ]
 fails "no test at all is a failure" env SUITES=/nonexistent \
 	LOGS="$tmp/logs" ../run.sh
 check "three machines share a list, and one of them dies" \
