@@ -52,7 +52,7 @@ help:
 	@echo '  profile       where its time goes, by function (SYSTEM="Gloo, ring")'
 	@echo 'Testing:'
 	@echo '  check         the tests, in 70 minutes; ends with "N passed, N failed"'
-	@echo '  check-all     the same with every case on each kernel, in 100'
+	@echo '  check-all     the same with every case on each kernel, which takes longer'
 	@echo '  check-static  style and compiler checks alone'
 	@echo '  check-host    the tests that run on this machine'
 	@echo '  check-debug   builds kernels that find bugs ($(DEBUG_KERNELS)) and'

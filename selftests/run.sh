@@ -271,7 +271,8 @@ share() {
 	echo " $n/${#kernels[@]}"
 }
 
-# in_machine KERNEL: what runs there, to "machine"; the longest first
+# in_machine KERNEL: what runs there, to "machine".  What is shared has the most
+# cases and comes first, so that no lane is left alone with it at the end.
 in_machine() {
 	local test
 

@@ -293,7 +293,7 @@ group_sockets() {
 share=${2-1/1}
 of=${share#*/}
 if [ "$(type -t "group_${1-}")" != function ] ||
-	! [[ $share =~ ^[1-9]/[1-9]$ ]]; then
+	! [[ $share =~ ^[1-9]/[1-9]$ ]] || [ "${share%/*}" -gt "$of" ]; then
 	echo "usage: $0 $(declare -F | sed -n 's/.* group_//p' |
 		paste -sd '|') [N/OF]"
 	exit 2
