@@ -309,6 +309,17 @@ TEST(locks_of_a_killed_loader_are_freed)
 	c_close();
 }
 
+/* ... and no other is waited for or taken, as fragments would go on alone */
+TEST(locks_of_programs_are_left_alone)
+{
+	c_open(1, ATP_FRAGMENT_MAX);
+	t_agg(0)->lock = SW_LOCK_XDP;
+	EXPECT_EQ(sw_unlock_all(&t_switch), 0);
+	EXPECT_EQ(t_agg(0)->lock, SW_LOCK_XDP);
+	t_agg(0)->lock = SW_LOCK_FREE;
+	c_close();
+}
+
 static uint32_t place_of(uint32_t ifindex)
 {
 	uint32_t place = SW_PORTS;

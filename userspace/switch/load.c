@@ -529,8 +529,23 @@ int sw_flush(struct sw_switch *sw, uint32_t slot)
 	return 0;
 }
 
-/* Locks that a killed loader has left.  Slot zero is no job's. */
+/**
+ * sw_unlock_all() - free the locks that a killed loader has left
+ * @sw: the switch, locked: no other loader can hold one
+ *
+ * Takes none itself.  This process may be stopped at any point, and a fragment
+ * that meets a lock goes on alone.
+ *
+ * Return: 0, or -1 as sw_see_all()
+ */
 int sw_unlock_all(struct sw_switch *sw)
 {
-	return sw_flush(sw, 0);
+	uint32_t i;
+
+	if (sw_see_all(sw))
+		return -1;
+	for (i = 0; i < sw->settings.aggregators; i++)
+		__sync_val_compare_and_swap(&sw_agg_get(sw, i)->lock,
+					    SW_LOCK_USER, SW_LOCK_FREE);
+	return 0;
 }
