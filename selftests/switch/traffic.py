@@ -7,11 +7,10 @@ import os
 import socket
 import sys
 import threading
-import time
 import traceback
 
-from rack import (ACK, MCAST, PORT, RESEND, SWITCHED, counters, down, packet,
-                  receive, shown, silent, switch, udp, up, within)
+from rack import (ACK, MCAST, PORT, SWITCHED, counters, down, packet, receive,
+                  shown, silent, switch, udp, up, within)
 
 JOB = 7
 WORKERS = ['10.9.0.%d' % i for i in (1, 2, 3, 4)]
@@ -87,18 +86,10 @@ def nothing_left():
         while not silent(sock, 0.01):
             late += 1
     equal(late, 0, 'packets that nobody asked for')
-    if switch('show', check=False).returncode:
-        return
-    now = shown()
-    kept = sum(job['counters']['kept'] for job in now['jobs'])
-    if 0 < now['occupied'] <= kept:
-        # Not emptied, as its lock was held by a CPU that the emulator had
-        # stopped; the switch says so.  After its time-out it is anyone's.
-        print('# left to its time-out: %d' % now['occupied'])
-        time.sleep(now['timeout'] / 1000)
-    else:
-        equal(now['occupied'], 0,
-              'aggregators left occupied, counters %s' % now['jobs'])
+    if not switch('show', check=False).returncode:
+        now = shown()
+        equal(now['occupied'], 0, 'aggregators left occupied, jobs: %s' % (
+            now['jobs']))
 
 
 def round_trip(socks, to, first, lanes, job=JOB):
@@ -117,35 +108,20 @@ def round_trip(socks, to, first, lanes, job=JOB):
     return got
 
 
-def met_a_lock():
-    """Packets that did not get at their aggregator, so far.  One that was left
-    to its time-out is in the way until then, so it may have been long ago."""
-    now = counters(JOB)
-    return now['kept'] + now['collision_locked']
-
-
 def stream(socks, lanes=62, window=16):
     """Fragments up and their parameter packets down, one behind the other, each
-    sent once.  What meets a lock goes on alone; if the lock was the emulator's
-    doing the others of the fragment wait for it, and a resend gets their sum."""
+    sent once.  What meets a lock goes on alone."""
     seqs = list(itertools.islice(numbers, window))
     for seq in seqs:
         push(socks, seq, range(4), lanes, PS)
-    ranks, asked = dict.fromkeys(seqs, 0), []
+    ranks = dict.fromkeys(seqs, 0)
     sums = {seq: [0] * lanes for seq in seqs}
     while set(ranks.values()) != {15}:
         try:
             got = receive(socks[4])
         except socket.timeout as err:
-            if asked or not met_a_lock():
-                raise AssertionError('ranks by fragment: %s, counters: %s' % (
-                    ranks, counters(JOB))) from err
-            asked = [seq for seq in seqs if ranks[seq] != 15]
-            print('# met a lock: ranks %s' % [ranks[seq] for seq in asked])
-            for seq in asked:
-                missing = next(r for r in range(4) if not ranks[seq] >> r & 1)
-                push(socks, seq, [missing], lanes, PS, flags=RESEND)
-            continue
+            raise AssertionError('ranks by fragment: %s, counters: %s' % (
+                ranks, counters(JOB))) from err
         want(not ranks[got.seq] & got.bitmap, 'a fragment came twice')
         ranks[got.seq] |= got.bitmap
         sums[got.seq] = [a + b for a, b in zip(sums[got.seq], got.lanes)]
