@@ -10,9 +10,9 @@
  */
 #include <net/addrconf.h>
 #include <net/inet_ecn.h>
+#include <net/ip.h>
 #include <net/ip6_checksum.h>
 #include <net/ip6_route.h>
-#include <net/ip_tunnels.h>
 #include <net/ipv6_stubs.h>
 #include <net/route.h>
 #include <net/udp.h>
@@ -267,13 +267,18 @@ static int atp_charge(const struct atp_job *job, struct sk_buff *skb)
 	return 0;
 }
 
+/* Return: 0; -EMSGSIZE and what routing says leave @skb to the caller; 1 if this
+ * host's IP or its queue has dropped it.
+ */
 static int atp_xmit4(struct net *net, struct sk_buff *skb, u32 gso_size,
 		     __be32 src, __be32 dst, struct dst_cache *cache)
 {
 	struct socket *sock4 = READ_ONCE(atp_pernet(net)->sock4);
 	struct udphdr *uh;
+	struct iphdr *ip;
 	struct rtable *rt;
 	__wsum csum;
+	int err;
 
 	if (!sock4)
 		return -ENOTCONN;
@@ -295,12 +300,26 @@ static int atp_xmit4(struct net *net, struct sk_buff *skb, u32 gso_size,
 		uh->check = udp_v4_check(skb->len, src, dst, csum) ? :
 			    CSUM_MANGLED_0;
 	}
+
+	skb_dst_set(skb, &rt->dst);
+	ip = __skb_push(skb, sizeof(*ip));
+	skb_reset_network_header(skb);
+	ip->version = 4;
+	ip->ihl = sizeof(*ip) / 4;
+	ip->tos = INET_ECN_ECT_0;
+	ip->frag_off = htons(IP_DF);
+	ip->ttl = ATP_TTL;
+	ip->protocol = IPPROTO_UDP;
+	ip->saddr = src;
+	ip->daddr = dst;
+	__ip_select_ident(net, ip, skb_shinfo(skb)->gso_segs ?: 1);
 	skb->protocol = htons(ETH_P_IP);
-	iptunnel_xmit(sock4->sk, rt, skb, src, dst, IPPROTO_UDP,
-		      INET_ECN_ECT_0, ATP_TTL, htons(IP_DF), false);
-	return 0;
+	memset(skb->cb, 0, sizeof(struct inet_skb_parm));
+	err = ip_local_out(net, sock4->sk, skb);
+	return !!net_xmit_eval(err);
 }
 
+/* Return: as atp_xmit4() */
 static int atp_xmit6(struct net *net, struct sk_buff *skb, u32 gso_size,
 		     const struct in6_addr *src, const struct in6_addr *dst,
 		     struct dst_cache *cache)
@@ -310,6 +329,7 @@ static int atp_xmit6(struct net *net, struct sk_buff *skb, u32 gso_size,
 	struct ipv6hdr *ip6;
 	struct udphdr *uh;
 	__wsum csum;
+	int err;
 
 	if (!sock6)
 		return -EAFNOSUPPORT;
@@ -344,8 +364,8 @@ static int atp_xmit6(struct net *net, struct sk_buff *skb, u32 gso_size,
 	skb->protocol = htons(ETH_P_IPV6);
 	/* not as a tunnel does: below tunnels IPv6 does not ask the owner */
 	memset(skb->cb, 0, sizeof(struct inet6_skb_parm));
-	ip6_local_out(net, sock6->sk, skb);
-	return 0;
+	err = ip6_local_out(net, sock6->sk, skb);
+	return !!net_xmit_eval(err);
 }
 
 /**
@@ -383,10 +403,11 @@ int atp_xmit(struct atp_job *job, struct sk_buff *skb, u32 gso_size,
 				dst->s6_addr32[3], cache);
 	else
 		err = atp_xmit6(net, skb, gso_size, src, dst, cache);
-	if (err)
+	if (err < 0)
 		goto drop;
-	atp_count(net, job, ATP_MIB_OUT_PACKETS, packets);
-	if (gso_size)
+	atp_count(net, job, err ? ATP_MIB_OUT_ERRORS : ATP_MIB_OUT_PACKETS,
+		  packets);
+	if (gso_size && !err)
 		atp_count(net, job, ATP_MIB_OUT_BURSTS, 1);
 	return 0;
 

@@ -14,7 +14,7 @@ ALLOCATING = """
     __pskb_pull_tail
     sk_alloc udp_sock_create4 udp_sock_create6 sock_create_kern pin_user_pages_fast
     nf_register_net_hooks nf_unregister_net_hooks
-    ip_route_output_flow ipv6_dst_lookup_flow iptunnel_xmit ip6_local_out
+    ip_route_output_flow ipv6_dst_lookup_flow ip_local_out ip6_local_out
     netlink_unicast netlink_broadcast
     send_sig sock_wake_async sock_queue_err_skb sk_error_report
     register_pernet_subsys genl_register_family register_net_sysctl
@@ -41,7 +41,7 @@ OTHERS = re.compile(r"""
     |skb_(put|trim|checksum|copy_bits|dump|queue_purge|set_owner_w)|consume_skb
     |kfree_skb_reason|csum_.*|dst_release|dst_cache_([sg]et_ip[46]|destroy)
     |dst_cache_reset_now|__ipv6_addr_type|inet_addr_type|ipv6_chk_addr_and_flags
-    |ipv6_mod_enabled
+    |ipv6_mod_enabled|__ip_select_ident
     |setup_udp_tunnel_sock|udp_tunnel_sock_release|ip_sock_set_mtu_discover
     |genlmsg_put|(__)?nla_.*|netlink_(has_listeners|ns_capable|set_err)
     |ns_capable

@@ -76,6 +76,8 @@ EFFECTS = {
     # of a socket that joins, or of packets
     ("atp_route6", "ipv6_dst_lookup_flow"): "refused out_errors",
     ("atp_xmit", "ip_route_output_flow"): "out_errors",
+    ("atp_xmit", "ip_local_out"): "out_errors",
+    ("atp_xmit", "ip6_local_out"): "out_errors",
     ("atp_alloc_ctl", "__alloc_skb"): "out_nomem",
     ("atp_alloc_burst", "__alloc_skb"): "out_nomem",
     ("atp_burst_room", "__netdev_alloc_frag_align"): "out_nomem",
@@ -86,9 +88,6 @@ EFFECTS = {
     ("atp_errqueue_add", "__alloc_skb"): "errqueue_nomem",
     ("atp_event", "__alloc_skb"): "event_nomem",
     ("atp_event", "netlink_broadcast"): "overrun",
-    # lost on the way, like any packet
-    ("atp_xmit", "iptunnel_xmit"): None,
-    ("atp_xmit", "ip6_local_out"): None,
     # the signal comes without what it is about
     ("atp_sendmsg", "send_sig"): None,
     ("atp_write_space", "sock_wake_async"): None,

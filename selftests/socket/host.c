@@ -311,6 +311,15 @@ uint32_t meminfo(int fd, int word)
 	return mem[word];
 }
 
+/* SIOCOUTQ or SIOCINQ */
+int queue_of(int fd, unsigned long which)
+{
+	int bytes = -1;
+
+	ASSERT_EQ(ioctl(fd, which, &bytes), 0);
+	return bytes;
+}
+
 void push(int fd, const void *lanes, size_t bytes)
 {
 	ASSERT_EQ(send(fd, lanes, bytes, MSG_NOSIGNAL), bytes);

@@ -64,6 +64,7 @@ void set_dtype(int fd, int dtype);
 void set_timeout(int fd, int option, unsigned int ms);
 void set_sndbuf(int fd, int bytes);
 uint32_t meminfo(int fd, int word);
+int queue_of(int fd, unsigned long which);
 
 /**
  * struct call - a push, a pull or a join in a thread of its own

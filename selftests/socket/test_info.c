@@ -67,14 +67,6 @@ TEST(info_says_who_is_waited_for)
 	EXPECT_EQ(info_of(fds[0]).ranks, 0);
 }
 
-static int queue_of(int fd, unsigned long which)
-{
-	int bytes = -1;
-
-	ASSERT_EQ(ioctl(fd, which, &bytes), 0);
-	return bytes;
-}
-
 TEST(bytes_in_the_queues)
 {
 	char bytes[20000] = {};

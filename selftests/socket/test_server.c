@@ -5,6 +5,8 @@
  */
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ioctl.h>
+#include <linux/sockios.h>
 #include "host.h"
 #include "slow.h"
 
@@ -234,6 +236,10 @@ TEST(waiting)
 	set_timeout(r.server, SO_RCVTIMEO, 0);
 	set_dtype(r.fds[0], ATP_INT32);
 	set_dtype(r.fds[1], ATP_INT32);
+	catch_signal(SIGUSR1, 0);
+	start_pull(&c, r.server, sum, 16);
+	signal_asleep(&c, SIGUSR1);
+	EXPECT_EQ(end_call(&c), -EINTR);
 	start_pull(&c, r.server, sum, 16);
 	push_both(&r, lanes, 4);
 	EXPECT_EQ(end_call(&c), 16);
@@ -244,6 +250,13 @@ TEST(waiting)
 	push(r.server, lanes, 16);
 	pull(r.fds[0], sum, 16);
 	EXPECT_EQ(sum[3], 4);
+
+	EXPECT_EQ(queue_of(r.server, SIOCINQ), 0);
+	push_both(&r, lanes, 4);
+	wait_events(r.server, POLLIN);
+	EXPECT_EQ(queue_of(r.server, SIOCINQ), 16);
+	pull(r.server, sum, 16);
+	EXPECT_EQ(queue_of(r.server, SIOCINQ), 0);
 }
 
 /* A sum that nobody got stays. */
@@ -372,15 +385,30 @@ TEST(death)
 		EXPECT_EQ(info.ranks, 0);
 		close(r.fds[i]);
 	}
-	join_server(&r);
-	integers(&r, 1000, 2);
-	/* by shutdown(), too; which is not felt until it is needed */
-	ASSERT_EQ(shutdown(r.server, SHUT_WR), 0);
-	EXPECT_EQ(recv(r.server, &lane, 4, 0), 0);
-	EXPECT_ERRNO(send(r.server, &lane, 4, MSG_NOSIGNAL), EPIPE);
-	EXPECT_EQ(info_of(r.fds[0]).state, ATP_JOINED);
-	push(r.fds[0], &lane, 4);
-	EXPECT_ERRNO(recv(r.fds[0], &lane, 4, 0), EOWNERDEAD);
+}
+
+/* By shutdown(), of either half; which is not felt until it is needed */
+TEST(shut_down)
+{
+	static const int halves[] = { SHUT_WR, SHUT_RD };
+	uint32_t lane = 1, i;
+	struct rack r;
+
+	setup(&r, "");
+	for (i = 0; i < 2; i++) {
+		integers(&r, 1000, 2);
+		ASSERT_EQ(shutdown(r.server, halves[i]), 0);
+		EXPECT_EQ(recv(r.server, &lane, 4, 0), 0);
+		EXPECT_ERRNO(send(r.server, &lane, 4, MSG_NOSIGNAL), EPIPE);
+		EXPECT_EQ(info_of(r.fds[0]).state, ATP_JOINED);
+		push(r.fds[0], &lane, 4);
+		EXPECT_ERRNO(recv(r.fds[0], &lane, 4, 0), EOWNERDEAD);
+		wait_state(r.fds[1], ATP_FAILED);
+		close(r.server);
+		close(r.fds[0]);
+		close(r.fds[1]);
+		join_server(&r);
+	}
 }
 
 /* The others end. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* MSG_ZEROCOPY: a chunk that stays in the memory of who pushes it. */
+#include <linux/sockios.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -431,15 +432,27 @@ TEST(killed_in_flight)
 /* Who wants no sums gets some there all the same, and lets go of the pages. */
 TEST(thrown_away)
 {
-	static char mem[20000], other[20000];
-	int fds[2], i;
+	static int32_t mem[5000], other[5000];
+	unsigned int tries, i, n;
+	int fds[2];
 
 	join_pair(fds, "");
+	set_types(fds, ATP_INT32);
 	ASSERT_EQ(shutdown(fds[0], SHUT_RD), 0);
 	for (i = 0; i < 20; i++) {
+		for (n = 0; n < 5000; n++) {
+			mem[n] = n;
+			other[n] = i;
+		}
 		push_there(fds[0], mem, sizeof(mem));
 		push(fds[1], other, sizeof(other));
 		pull(fds[1], other, sizeof(other));
+		for (tries = 0; queue_of(fds[0], SIOCOUTQ); tries++) {
+			ASSERT_LT(tries, LIMIT_MS);
+			usleep(1000);
+		}
+		for (n = 0; n < 5000; n++)
+			ASSERT_EQ(mem[n], n + i);
 	}
 	wait_unpinned();
 }
