@@ -267,8 +267,8 @@ static int atp_charge(const struct atp_job *job, struct sk_buff *skb)
 	return 0;
 }
 
-/* Return: 0; -EMSGSIZE and what routing says leave @skb to the caller; 1 if this
- * host's IP or its queue has dropped it.
+/* Return: 0; 1 if IP or its queue has dropped @skb; -EMSGSIZE or as routing
+ * says if it is the caller's still.
  */
 static int atp_xmit4(struct net *net, struct sk_buff *skb, u32 gso_size,
 		     __be32 src, __be32 dst, struct dst_cache *cache)

@@ -179,15 +179,16 @@ class Live:
         """When nothing is on its way, and in the middle of a chunk.
 
         Then recovery changes windows and aggregators by itself, so that only
-        what it leaves alone is compared: who has which answers, and, by
-        round(), all sums.
+        what it leaves alone is compared: who has which answers and has heard
+        of congestion, and, by round(), all sums.
         """
         before = self.windows(), self.switch()["occupied"]
         inject()
         same((self.windows(), self.switch()["occupied"]), before, "state")
 
         def answers():
-            return {key: (state, una, end) for key, (state, una, _, end, *_)
+            return {key: (state, una, end, Info(self.socks[key]).ecn)
+                    for key, (state, una, _, end, *_)
                     in self.windows().items()}
 
         def meanwhile():

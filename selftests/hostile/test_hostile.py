@@ -14,7 +14,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, os.path.join(HERE, "../lib"))
 # pylint: disable=wrong-import-position
-from atptest import (ABORT, ACK, DATA, EDGE, FAILED, FLOAT32, INT32, LAST, LEAVE,
+from atptest import (ABORT, ACK, DATA, ECN, EDGE, FAILED, FLOAT32, INT32, LAST, LEAVE,
                      MCAST, OVERFLOW, PING, PONG, RAW, RESEND, STATUS, SUM,
                      SWITCHED, T_JOIN, WELCOME, control, data, header, refused,
                      same, wait_for)
@@ -222,7 +222,8 @@ def from_worker(job):
 def from_ps(job):
     f = {"fanin": ranks(job), "epoch": live.epoch(job)}
     return [data(job, LANES, **answer(job)),
-            data(job, LANES, **answer(job, flags=ACK | LAST | MCAST)),
+            *[data(job, LANES, **answer(job, flags=ACK | LAST | more))
+              for more in (MCAST, ECN)],
             *[control(kind, job, reason=1, **f)
               for kind in (WELCOME, ABORT, STATUS, PONG)]]
 
@@ -361,7 +362,7 @@ def no_checksum(job):
                                for p in from_worker(job)],
                 {("ps", "checksum"): 5})
     live.inject("host", "w0", [frame(4, "ps", "w0", p, chksum=0)
-                               for p in from_ps(job)], {("w0", "checksum"): 6})
+                               for p in from_ps(job)], {("w0", "checksum"): 7})
 
 
 @for_each_job

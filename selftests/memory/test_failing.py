@@ -75,7 +75,7 @@ EFFECTS = {
     ("atp_nl_family_get_doit", "__alloc_skb"): "explained",
     # of a socket that joins, or of packets
     ("atp_route6", "ipv6_dst_lookup_flow"): "refused out_errors",
-    ("atp_xmit", "ip_route_output_flow"): "out_errors",
+    ("atp_xmit", "ip_route_output_flow"): "out_nomem",
     ("atp_xmit", "ip_local_out"): "out_errors",
     ("atp_xmit", "ip6_local_out"): "out_errors",
     ("atp_alloc_ctl", "__alloc_skb"): "out_nomem",

@@ -132,12 +132,16 @@ group_loss() {
 }
 
 group_disorder() {
-	local payload
+	local payload fault faults
 
 	rack 4 3300
 	for payload in 248 1400 3072; do
-		both workers=4 payload=$payload duplicate=20
-		both workers=4 payload=$payload reorder=25
+		# half of all cases shall have each of them, with and without
+		faults="duplicate=20 reorder=25"
+		[ $payload != 1400 ] || faults="reorder=25 duplicate=20"
+		for fault in $faults; do
+			both workers=4 payload=$payload "$fault"
+		done
 	done
 	both workers=4 payload=248 jitter=2 lanes=4096
 	both workers=4 payload=3072 jitter=20 chunks=4
@@ -161,11 +165,14 @@ group_corrupt() {
 
 # A cable is out for as long as it takes to be missed
 group_cable() {
-	local end host
+	local end ends host
 
 	rack 4 1500
 	for host in w1 w3 ps; do
-		for end in host port; do
+		# half of all cases shall have each of them, with and without
+		ends="host port"
+		[ $host != w3 ] || ends="port host"
+		for end in $ends; do
 			both workers=4 chunks=16 lanes=4096 \
 				at="5:replug $host $end" \
 				at2="10:replug $host $end"

@@ -4,8 +4,8 @@
  * The ranks' results are compared bit for bit with what it wrote.
  */
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <linux/sockios.h>
 #include "host.h"
 #include "slow.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* MSG_ZEROCOPY: a chunk that stays in the memory of who pushes it. */
+#include <sys/ioctl.h>
 #include <linux/sockios.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
