@@ -155,7 +155,7 @@ def a_killed_worker_is_named_and_rejoins():
 
 def a_dead_host_is_named_by_all():
     # a machine that is slow finds time to ask before it is over
-    job(4 * TIMEOUT)
+    job(10 * TIMEOUT)
     with Monitor("ps", JOB) as at_ps, Monitor("w0", JOB) as at_worker:
         try:
             with Death(errno.ETIMEDOUT, 1 << LAST,
