@@ -99,8 +99,9 @@ def totals():
 
 def missed(packets):
     """How many events at most a program was not shown: while one runs, or a map
-    is read, the kernel runs no other on that CPU. Linux counts these since 6.7,
-    yet on 6.12 single ones have been missed that it had not counted."""
+    is read, the kernel runs no other on that CPU. Linux counts these since 6.7.
+    One packet in fifty is for older kernels, and for a failure on 6.12 of which
+    the cause is not known."""
     shown = subprocess.run(["bpftool", "-j", "prog", "show"], check=True,
                            stdout=subprocess.PIPE, text=True)
     return packets // 50 + max(program.get("recursion_misses", 0)
