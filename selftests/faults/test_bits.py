@@ -8,8 +8,8 @@ parameter packet and what the switch makes of both, for request, values and
 result on the overflow path, and for each control packet from a run's beginning
 to its end, every bit that a checksum covers is flipped, one at a time, and each
 such packet is sent before the one that is whole; not all of them in a share, nor
-on a slow kernel.  All have to be refused and counted, while PS, workers and switch stay as they are; then the whole one does
-what it is for.
+on a slow kernel.  All have to be refused and counted, while PS, workers and
+switch stay as they are; then the whole one does what it is for.
 
 No checksum that a host or the switch looks at covers the Ethernet header, nor
 IPv6's traffic class, flow label and hop limit.  Those packets may be taken or
