@@ -41,7 +41,7 @@
 	X(OUT_MULTICAST, "out_multicast", "packets for switches to copy")  \
 	X(OUT_ERRORS,	"out_errors",	"packets that IP did not take")	   \
 	X(OUT_HELD,	"out_held",	"sendings put off: send buffer full") \
-	X(OUT_NOMEM,	"out_nomem",	"sendings put off: no memory")	   \
+	X(OUT_NOMEM,	"out_nomem",	"sendings that had no memory")	   \
 	X(ERR_NOMEM,	"errqueue_nomem", "messages of the error queue lost")  \
 	X(EVENT_NOMEM,	"event_nomem",	"events lost: no memory")
 

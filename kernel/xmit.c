@@ -267,8 +267,8 @@ static int atp_charge(const struct atp_job *job, struct sk_buff *skb)
 	return 0;
 }
 
-/* Return: 0; 1 if IP or its queue has dropped @skb; -EMSGSIZE or as routing
- * says if it is the caller's still.
+/* Return: 0; 1 if IP or its queue has dropped @skb; if it is the caller's still
+ * -EMSGSIZE, -ENOTCONN if the last job was removed, or as routing says.
  */
 static int atp_xmit4(struct net *net, struct sk_buff *skb, u32 gso_size,
 		     __be32 src, __be32 dst, struct dst_cache *cache)
@@ -313,13 +313,12 @@ static int atp_xmit4(struct net *net, struct sk_buff *skb, u32 gso_size,
 	ip->saddr = src;
 	ip->daddr = dst;
 	__ip_select_ident(net, ip, skb_shinfo(skb)->gso_segs ?: 1);
-	skb->protocol = htons(ETH_P_IP);
 	memset(skb->cb, 0, sizeof(struct inet_skb_parm));
 	err = ip_local_out(net, sock4->sk, skb);
 	return !!net_xmit_eval(err);
 }
 
-/* Return: as atp_xmit4() */
+/* Return: as atp_xmit4(), or -EAFNOSUPPORT without IPv6 or a job */
 static int atp_xmit6(struct net *net, struct sk_buff *skb, u32 gso_size,
 		     const struct in6_addr *src, const struct in6_addr *dst,
 		     struct dst_cache *cache)
@@ -361,7 +360,6 @@ static int atp_xmit6(struct net *net, struct sk_buff *skb, u32 gso_size,
 	ip6->hop_limit = ATP_TTL;
 	ip6->saddr = *src;
 	ip6->daddr = *dst;
-	skb->protocol = htons(ETH_P_IPV6);
 	/* not as a tunnel does: below tunnels IPv6 does not ask the owner */
 	memset(skb->cb, 0, sizeof(struct inet6_skb_parm));
 	err = ip6_local_out(net, sock6->sk, skb);
@@ -380,8 +378,9 @@ static int atp_xmit6(struct net *net, struct sk_buff *skb, u32 gso_size,
  * What cannot be sent is counted and freed: to the protocol it was lost.
  *
  * Context: bottom halves off.
- * Return: 0; -EMSGSIZE if it does not fit the path; -ENOBUFS if too much of the
- * job waits already; else as routing says.
+ * Return: 0, if IP dropped it, too; -EMSGSIZE if it does not fit the path;
+ * -ENOBUFS if too much of the job waits already; -ENOTCONN if that was removed;
+ * -EAFNOSUPPORT without IPv6; else as routing says.
  */
 int atp_xmit(struct atp_job *job, struct sk_buff *skb, u32 gso_size,
 	     const struct in6_addr *src, const struct in6_addr *dst,
