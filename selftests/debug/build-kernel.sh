@@ -132,7 +132,8 @@ compile() {
 
 	make -C "$out" ARCH=$arch -j"$(nproc)" "${targets[@]}" 2>&1 |
 		tee "$log" | progress "$name" || {
-		grep -m 20 -B 2 -A 10 -E '(error|Error)' "$log" >&2
+		grep -m 20 -B 2 -A 10 -E '(error|Error)' "$log" >&2 ||
+			tail -n 20 "$log" >&2
 		say "$name: does not build, output in ${log#"$top"/}"
 		return 1
 	}
