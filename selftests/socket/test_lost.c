@@ -66,4 +66,37 @@ TEST(what_the_queue_drops_is_counted)
 	lost_in_the_queue("fd00::1", "fd00::2");
 }
 
+/* All that it may send at first, in one burst, which is dropped as a whole */
+TEST(each_packet_of_a_burst_is_counted)
+{
+	static char chunk[10 * 1000], sum[sizeof(chunk)];
+	unsigned long packets, bursts, lost;
+	unsigned int tries = 0;
+	int fd;
+
+	host_net();
+	job_add(1, "fragment 1000 timeout 600000");
+	fd = new_socket(0);
+	set_dtype(fd, ATP_INT32);
+	ASSERT_EQ(do_join(fd, JOB, 0), 0);
+	packets = counter("out_packets");
+	bursts = counter("out_bursts");
+	host_must("tc qdisc add dev lo root bfifo limit 1");
+	memset(chunk, 1, sizeof(chunk));
+	push(fd, chunk, sizeof(chunk));
+	do {
+		usleep(1000);
+		lost = counter("out_errors");
+	} while (!lost && ++tries < LIMIT_MS / 300);
+	EXPECT_GE(lost, 10);
+	EXPECT_EQ(counter("out_packets"), packets);
+	EXPECT_EQ(counter("out_bursts"), bursts);
+
+	host_must("tc qdisc del dev lo root");
+	pull(fd, sum, sizeof(sum));
+	EXPECT_EQ(memcmp(sum, chunk, sizeof(sum)), 0);
+	EXPECT_GT(counter("out_bursts"), bursts);
+	close(fd);
+}
+
 TAP_MAIN()

@@ -273,6 +273,73 @@ TEST(run_ends)
 	EXPECT_EQ(info_of(fds[0]).ranks, 1 << 1);
 }
 
+/* The application at the PS takes sums and gives results in the same way. */
+TEST(application_at_the_ps)
+{
+	int32_t lanes[3] = { 1, -2, 3 }, sums[3] = {}, results[3] = {};
+	int fds[2], res[5] = {}, rank, server, i;
+
+	join_with_server(fds);
+	rank = fds[0];
+	server = fds[1];
+	wait_state(server, ATP_JOINED);
+	set_nonblock(server, false);
+	set_dtype(rank, ATP_INT32);
+	ASSERT_EQ(io_uring_queue_init(16, &ring, 0), 0);
+
+	SQE(1, io_uring_prep_poll_add, server, POLLIN);
+	submit(1);
+	EXPECT_TRUE(nothing());
+	push(rank, lanes, sizeof(lanes));
+	EXPECT_EQ(result_of(1), POLLIN);
+	SQE(2, io_uring_prep_recv, server, sums, sizeof(sums), 0);
+	submit(1);
+	EXPECT_EQ(result_of(2), sizeof(sums));
+	EXPECT_EQ(memcmp(sums, lanes, sizeof(sums)), 0);
+
+	SQE(3, io_uring_prep_recv, rank, results, sizeof(results), 0);
+	for (i = 0; i < 3; i++)
+		sums[i] = 100 - sums[i];
+	SQE(4, io_uring_prep_send, server, sums, sizeof(sums), 0);
+	submit(2);
+	results_of(res, 2);
+	EXPECT_EQ(res[3], sizeof(results));
+	EXPECT_EQ(res[4], sizeof(sums));
+	EXPECT_EQ(memcmp(results, sums, sizeof(sums)), 0);
+}
+
+/* What waits there ends with the run; if it is cancelled, nothing is lost. */
+TEST(application_at_the_ps_waits)
+{
+	int32_t lane = 5, unused = 0;
+	int fds[2], res[3] = {};
+
+	join_with_server(fds);
+	wait_state(fds[1], ATP_JOINED);
+	set_nonblock(fds[1], false);
+	set_dtype(fds[0], ATP_INT32);
+	ASSERT_EQ(io_uring_queue_init(16, &ring, 0), 0);
+
+	SQE(1, io_uring_prep_recv, fds[1], &unused, 4, 0);
+	submit(1);
+	EXPECT_TRUE(nothing());
+	cancel_of(2, 1);
+	results_of(res, 2);
+	EXPECT_EQ(res[1], -ECANCELED);
+	EXPECT_EQ(res[2], 0);
+	push(fds[0], &lane, 4);
+	EXPECT_EQ(recv(fds[1], &lane, 4, 0), 4);
+	EXPECT_EQ(lane, 5);
+	EXPECT_EQ(unused, 0);
+	push(fds[1], &lane, 4);
+	pull(fds[0], &lane, 4);
+
+	SQE(1, io_uring_prep_recv, fds[1], &unused, 4, 0);
+	submit(1);
+	ASSERT_EQ(atp("job del %u", JOB), 0);
+	EXPECT_EQ(result_of(1), -EIDRM);
+}
+
 /* Of one that has pushed nothing, too */
 TEST(peer_leaves)
 {
