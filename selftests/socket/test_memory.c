@@ -3,6 +3,7 @@
 #include "host.h"
 
 #define LANES	40000
+#define BURST	(64 << 10)
 #define JOB_WORDS	"ps 10.1.0.254 worker 10.1.0.1 timeout 100s"
 
 /* Pages that all sockets of the family hold; each CPU may have 256 more or less
@@ -129,6 +130,41 @@ TEST(no_more_than_the_send_buffer)
 	let_go();
 	pull_lanes(fd);
 	until(nothing_in_flight, fd);
+}
+
+/* Nor do all fragments that the window allows as results come and open it: the
+ * device is slow, and the buffer is made small when all of them are in it.
+ */
+TEST(no_more_than_the_send_buffer_and_a_burst)
+{
+	static char chunk[1 << 20], sum[sizeof(chunk)];
+	uint32_t bound, queued, most = 0;
+	int room = 4 * sizeof(chunk), fd;
+
+	host_net();
+	job_add(1, "timeout 100s");
+	fd = new_socket(0);
+	set_dtype(fd, ATP_INT32);
+	ASSERT_EQ(setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &room,
+			     sizeof(room)), 0);
+	ASSERT_EQ(do_join(fd, JOB, 0), 0);
+	host_must("tc qdisc add dev lo root tbf rate 2mbit burst 70000 limit 10000000");
+	memset(chunk, 1, sizeof(chunk));
+	push(fd, chunk, sizeof(chunk));
+	set_sndbuf(fd, 0);
+	bound = meminfo(fd, SK_MEMINFO_SNDBUF) + 2 * BURST;
+	/* what left before that */
+	while (meminfo(fd, SK_MEMINFO_WMEM_ALLOC) > bound)
+		usleep(1000);
+	while (!(events_of(fd, 1) & POLLIN)) {
+		queued = meminfo(fd, SK_MEMINFO_WMEM_ALLOC);
+		if (queued > most)
+			most = queued;
+	}
+	EXPECT_GT(most, meminfo(fd, SK_MEMINFO_SNDBUF));
+	EXPECT_LT(most, bound);
+	pull(fd, sum, sizeof(sum));
+	EXPECT_EQ(memcmp(sum, chunk, sizeof(sum)), 0);
 }
 
 /* A socket that is closed lives until its packets are gone, and no longer. */
