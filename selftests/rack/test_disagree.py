@@ -1,19 +1,20 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 """Ranks that push other chunks than the rest, or join otherwise: each rank gets
-an error that names who it was, with a switch and without."""
+an error that names who it was, with a switch and without; events say the same."""
 
+import contextlib
 import errno
 import functools
 import select
 import socket
 import subprocess
 import sys
-import time
 
-from test_sockets import (ATP_DTYPE, DISAGREE, FLOAT32, INT32, LEFT, LONG,
+from test_sockets import (ATP_DTYPE, DISAGREE, FLOAT32, INT32, LEFT,
                           MISMATCH, SOL_ATP, STATE_FAILED, Rank, Run,
                           all_to_all, ends, expect, fails)
+from atptest import wait_for
 from rack import atp, rack, run
 from reports import ErrorMessage, Monitor, error_message, stall_names
 
@@ -26,21 +27,73 @@ HOSTS = max(JOBS)
 LANES = 62
 
 
-def odd_one_out(odd, workers, lanes, other, dtype=INT32, before=0):
-    """One pushes another chunk, as the first or the last; it is named."""
-    for place in (0, workers - 1):
-        with Run(workers, JOBS[workers]) as members:
-            for _ in range(before):
-                all_to_all(members)
-            order = [rank for rank in members if rank.rank != odd]
-            order.insert(place, members[odd])
-            members[odd].sock.setsockopt(SOL_ATP, ATP_DTYPE, dtype)
-            for rank in order:
-                rank.push_if_it_goes(
-                    *[1] * (other if rank.rank == odd else lanes)
-                )
-            for rank in members:
-                ends(rank, errno.EPROTO, DISAGREE, 1 << odd)
+def mask(ranks):
+    return sum(1 << rank for rank in ranks)
+
+
+@contextlib.contextmanager
+def monitors(job):
+    """Of the PS and of the host of rank 0."""
+    with Monitor("ps", job) as at_ps, Monitor("w0", job) as at_worker:
+        yield at_ps, at_worker
+
+
+def ended(at_ps, wrong):
+    """The PS's event names them; where was it?"""
+    event = at_ps.event("ended", "disagree")
+    expect(event["ranks"], wrong)
+    return event["fragment"]
+
+
+def failed(at_worker, reason, ranks, fragment):
+    """The event of rank 0."""
+    event = at_worker.event("failed", reason)
+    expect((event["rank"], event["ranks"], event["fragment"]),
+           (0, ranks, fragment))
+
+
+def named(members, wrong, fragments, at_ps, at_worker):
+    """By every means; it is the last of the fragments in which they differ.
+
+    Events and messages have the oldest that is not complete: one before may
+    lie in the switch until it is asked for.
+    """
+    stuck = ended(at_ps, wrong)
+    expect(stuck in fragments, True)
+    for rank in members:
+        ends(rank, errno.EPROTO, DISAGREE, mask(wrong))
+        message = error_message(rank.sock)
+        expect(message[:5], (errno.EPROTO, rank.job, rank.rank, DISAGREE,
+                             mask(wrong)))
+        # what is complete may not have come here yet
+        expect(fragments[0] <= message.sequence <= stuck, True)
+        # a rank that had to ask again was told for whom: never for itself
+        others = mask(other.rank for other in members if other != rank)
+        expect(message.missing & ~others, 0)
+        if rank.rank == 0:
+            failed(at_worker, "disagree", wrong, message.sequence)
+
+
+def odd_one_out(odd, workers, lanes, other, dtype=INT32, before=0, alike=0):
+    """One pushes another chunk, as the first or the last; it is named.
+
+    before: fragments of other chunks, which are complete; alike: in which this
+    chunk does not differ
+    """
+    fragments = range(before, before + alike + 1)
+    with monitors(JOBS[workers]) as events:
+        for place in (0, workers - 1):
+            with Run(workers, JOBS[workers]) as members:
+                for _ in range(before):
+                    all_to_all(members)
+                order = [rank for rank in members if rank.rank != odd]
+                order.insert(place, members[odd])
+                members[odd].sock.setsockopt(SOL_ATP, ATP_DTYPE, dtype)
+                for rank in order:
+                    rank.push_if_it_goes(
+                        *[1] * (other if rank.rank == odd else lanes)
+                    )
+                named(members, [odd], fragments, *events)
 
 
 def one_lane_less():
@@ -52,11 +105,11 @@ def one_lane_more_after_other_chunks():
 
 
 def fragments_less():
-    odd_one_out(0, 4, 5 * LANES, 2 * LANES)
+    odd_one_out(0, 4, 5 * LANES, 2 * LANES, alike=1)
 
 
 def fragments_more():
-    odd_one_out(2, 3, 2 * LANES + 1, 7 * LANES)
+    odd_one_out(2, 3, 2 * LANES + 1, 7 * LANES, alike=2)
 
 
 def another_type():
@@ -64,21 +117,47 @@ def another_type():
 
 
 def of_two_nobody_can_say_who_is_wrong():
-    with Run(2, JOBS[2]) as members:
+    with monitors(JOBS[2]) as events, Run(2, JOBS[2]) as members:
         members[0].push(1, 2)
         members[1].push_if_it_goes(1)
+        named(members, [0, 1], range(1), *events)
+
+
+def others_wait(workers, late, wrong):
+    """Until they know for whom; they are told that, and the late ones not."""
+    with monitors(JOBS[workers]) as events, \
+            Run(workers, JOBS[workers]) as members:
+        all_to_all(members)
+        others = [rank for rank in members if rank.rank not in late]
+        for rank in others:
+            rank.push(1)
+        wait_for(lambda: all(rank.info()[2] == mask(late) for rank in others),
+                 f"others that wait for {late}")
+        for rank in late:
+            members[rank].push_if_it_goes(1, 2)
+        # they differ in the second fragment, behind one that is complete
         for rank in members:
-            ends(rank, errno.EPROTO, DISAGREE, 0b11)
+            told(rank, errno.EPROTO, DISAGREE, mask(wrong), 1, late)
+        expect(ended(events[0], wrong), 1)
+        failed(events[1], "disagree", wrong, 1)
+
+
+def others_wait_for_the_odd_one():
+    others_wait(4, [2], [2])
+
+
+def the_odd_one_waits_for_the_others():
+    others_wait(4, [0, 1, 3], [2])
+
+
+def one_of_two_waits_for_the_other():
+    others_wait(2, [1], [0, 1])
 
 
 def after_it_a_new_run_works():
     for workers, job in JOBS.items():
         with Run(workers, job) as members:
             all_to_all(members)
-
-
-def mask(ranks):
-    return sum(1 << rank for rank in ranks)
 
 
 def push_one_more(members, done):
@@ -175,18 +254,22 @@ def another_scale():
     expect(atp("w1", "job", "add", *members_of(job), "scale", 1000), (0, ""))
     worker = Rank(1, job)
     try:
-        for rank in others:
-            rank.begin()
-        end = time.monotonic() + LONG
-        # told when the PS answers a repeated JOIN
-        while any(rank.info()[2] != 0b1101 for rank in others):
-            expect(time.monotonic() < end, True)
-            time.sleep(0.05)
-        worker.begin()
-        for rank in [worker, *others]:
-            expect(bool(rank.wait(select.POLLOUT)), True)
-            expect(rank.error(), errno.EPROTO)
-            expect(rank.info(), (STATE_FAILED, MISMATCH, 1 << 1))
+        with Monitor("w0", job) as at_worker:
+            for rank in others:
+                rank.begin()
+            # told when the PS answers a repeated JOIN
+            wait_for(lambda: all(rank.info()[2] == 0b1101 for rank in others),
+                     "others that wait")
+            worker.begin()
+            for rank in [worker, *others]:
+                expect(bool(rank.wait(select.POLLOUT)), True)
+                expect(rank.error(), errno.EPROTO)
+                expect(rank.info(), (STATE_FAILED, MISMATCH, 1 << 1))
+                # there is no run, nor a fragment that waits
+                expect(error_message(rank.sock),
+                       ErrorMessage(errno.EPROTO, job, rank.rank, MISMATCH,
+                                    1 << 1, 0, 0))
+            failed(at_worker, "mismatch", [1], 0)
     finally:
         for rank in [worker, *others]:
             rank.close()
@@ -201,6 +284,9 @@ KINDS = (
     fragments_more,
     another_type,
     of_two_nobody_can_say_who_is_wrong,
+    others_wait_for_the_odd_one,
+    the_odd_one_waits_for_the_others,
+    one_of_two_waits_for_the_other,
     after_it_a_new_run_works,
     fewer_chunks_and_leaves,
     fewer_chunks_and_shuts_down,
