@@ -30,15 +30,30 @@ RECOVERY = {"duplicate", "overlap"}
 TRACING = "/sys/kernel/tracing/instances/hostile"
 LINE = re.compile(r"atp_drop: netns=(\d+) job=\d+ reason=(\w+)")
 REFUSED = "action=ABORTED"
-EVENTS = ("atp/atp_drop", "xdp/xdp_exception")
+FREED = re.compile(r"kfree_skb: .*protocol=(\d+) .*reason: (\w+)")
+KFREE_SKB = "events/skb/kfree_skb"
+# Why the stack frees what is injected; all else is much, and not of interest
+REASONS = ("UDP_CSUM", "IP_CSUM", "PKT_TOO_SMALL", "OTHERHOST",
+           "UNHANDLED_PROTO")
+EVENTS = ("atp/atp_drop", "xdp/xdp_exception", "skb/kfree_skb")
 
 
 class Trace:
-    """The tracepoints atp:atp_drop and, for the switch, xdp:xdp_exception"""
+    """The tracepoints atp:atp_drop, for the switch xdp:xdp_exception, and for the
+    stack skb:kfree_skb"""
     def __init__(self):
         os.makedirs(TRACING, exist_ok=True)
         self.host = {os.stat(f"/run/netns/atp-{h}").st_ino: h for h in HOSTS}
+        self._only_reasons()
         self._enable("1")
+
+    def _only_reasons(self):
+        """Each kernel has its own numbers for them."""
+        with open(f"{TRACING}/{KFREE_SKB}/format", encoding="ascii") as f:
+            numbers = {name: n for n, name in
+                       re.findall(r'{ (\d+), "(\w+)" }', f.read())}
+        self._write(f"{KFREE_SKB}/filter", " || ".join(
+            f"reason == {numbers[name]}" for name in REASONS))
 
     def _enable(self, text):
         for event in EVENTS:
@@ -65,6 +80,11 @@ class Trace:
         found = LINE.findall(self._read())
         return collections.Counter((self.host[int(n)], r) for n, r in found
                                    if r not in RECOVERY)
+
+    def freed(self):
+        """(reason, protocol) and how often since clear(), on all hosts"""
+        found = FREED.findall(self._read())
+        return collections.Counter((r, int(n)) for n, r in found)
 
     def close(self):
         self._enable("0")
@@ -253,6 +273,14 @@ class Live:
         # the program counts, and the kernel traces it when it has ended
         wait_for(lambda: self.trace.refused() >= refused, "traced refusals")
         same(self.trace.refused(), refused, "refusals of the switch, traced")
+
+    def freed(self, due):
+        """The stack has said so of what was injected last.
+
+        due: {(reason, protocol): n}, at least: no event says on which host
+        """
+        wait_for(lambda: not collections.Counter(due) - self.trace.freed(),
+                 f"skb:kfree_skb has {due}")
 
     def barrier(self, before, expect, last):
         """Until all has come, or, of a part, no more comes"""

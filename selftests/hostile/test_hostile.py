@@ -27,6 +27,7 @@ LANES = [1, 2, 3, 4]
 UNDEFINED = [1 << bit for bit in range(10, 16)]
 FAR = 1 << 31
 REJOIN = 3
+ETHERTYPE, ETH_P_8021Q = {4: 0x0800, 6: 0x86dd}, 0x8100
 
 live = None
 
@@ -275,7 +276,7 @@ def what_ip_can_add(job):
 
 @for_each_job
 def what_the_stack_drops(job):
-    """It does not come to us; the stack's own counter is named."""
+    """It does not come to us; the stack's own counter and reason are named."""
     v4 = family(job) == 4
     for where, src, packet in (
             ("ps", "w0", data(job, LANES, **good(job))),
@@ -284,32 +285,41 @@ def what_the_stack_drops(job):
         whole = bytes(eth / low / high)
         marker = frame(family(job), src, where, header(DATA, job, version=9))
         high.chksum = 0xbad
-        cases = [("UdpInCsumErrors" if v4 else "Udp6InCsumErrors",
+        cases = [("UdpInCsumErrors" if v4 else "Udp6InCsumErrors", "UDP_CSUM",
                   [bytes(eth / low / high)])]
         # IP says more than there is
         cases.append(("IpExtInTruncatedPkts" if v4 else "Ip6InTruncatedPkts",
-                      [whole[:-n] for n in (1, 8, 40, 60)]))
+                      "PKT_TOO_SMALL", [whole[:-n] for n in (1, 8, 40, 60)]))
         if v4:
             wrong = low.copy()
             wrong.chksum = 0xbad
             high.chksum = None
-            cases.append(("IpExtInCsumErrors", [bytes(eth / wrong / high)]))
+            cases.append(("IpExtInCsumErrors", "IP_CSUM",
+                          [bytes(eth / wrong / high)]))
         else:
             high.chksum = 0
-            cases.append(("Udp6InCsumErrors", [bytes(eth / low / high)]))
-        for name, frames in cases:
+            cases.append(("Udp6InCsumErrors", "UDP_CSUM",
+                          [bytes(eth / low / high)]))
+        for name, reason, frames in cases:
             before = live.snmp(where, name)[0]
             live.inject("host", where, frames + [marker],
                         {(where, "version"): 1})
             same(live.snmp(where, name)[0] - before, len(frames), name)
+            live.freed({(reason, ETHERTYPE[family(job)]): len(frames)})
 
 
 def nobody_takes(job, frames, src, to, where="host", host=None):
-    """The host's device counts them, before what is ours and comes last."""
+    """The host's device counts them, before what is ours and comes last.
+
+    To IP, what has a tag is another host's; behind a tag that was taken off, a
+    second one is a protocol, of nobody.
+    """
     marker = frame(family(job), src, to, header(DATA, job, version=9))
     before = live.left_over(to)
     live.inject(where, host or to, frames + [marker], {(to, "version"): 1})
     same(live.left_over(to) - before, len(frames), "counted by the device")
+    live.freed({("OTHERHOST", ETHERTYPE[family(job)]): len(frames) - 1,
+                ("UNHANDLED_PROTO", ETH_P_8021Q): 1})
 
 
 @for_each_job
