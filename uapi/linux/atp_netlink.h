@@ -32,7 +32,8 @@ enum atp_role {
  * @ATP_EVENT_ENDED: (PS) a run ended; reason and ranks say why
  * @ATP_EVENT_STALLED: (PS) a fragment waits longer than half of the job's
  *	timeout
- * @ATP_EVENT_FAILED: (worker) a socket's run ended; reason and ranks say why
+ * @ATP_EVENT_FAILED: (worker) a socket's run, or joining one, failed; reason
+ *	and ranks say why
  */
 enum atp_event {
 	ATP_EVENT_JOB_ADDED = 1,
