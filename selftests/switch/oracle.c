@@ -199,7 +199,7 @@ static bool gradient(const struct t_job *job, struct f_pkt *p)
 {
 	struct o_cell *cell = &cells[p->index % n_cells];
 	uint32_t everybody = (uint32_t)((1ULL << job->workers) - 1);
-	bool resend = p->flags & ATP_F_RESEND;
+	bool resend = p->flags & ATP_F_RESEND, takes;
 
 	if (job->workers == 1 || p->elements > most_lanes)
 		return true;
@@ -233,12 +233,15 @@ static bool gradient(const struct t_job *job, struct f_pkt *p)
 		return true;
 	}
 
-	if (cell->used && !cell->old) {
+	takes = !(p->flags & (ATP_F_RESEND | ATP_F_RAW | ATP_F_OVERFLOW));
+	if (cell->used &&
+	    (!cell->old || (!takes && cell->job != p->job))) {
 		p->flags |= ATP_F_COLLISION;
 		return true;
 	}
-	cell->used = false;
-	if (resend || p->flags & (ATP_F_RAW | ATP_F_OVERFLOW))
+	if (cell->job == p->job)
+		cell->used = false;
+	if (!takes)
 		return true;
 	if (o_occupied(job->id) >= job->quota)
 		search(job);
@@ -303,7 +306,8 @@ enum o_fate o_run(int port, struct f_pkt *p)
 		}
 		if (i == job->workers)
 			return O_REFUSED;
-		if (cell->used && (same(cell, p) || cell->old))
+		if (cell->used &&
+		    (same(cell, p) || (cell->old && cell->job == p->job)))
 			cell->used = false;
 		fate = p->flags & ATP_F_MCAST ? O_TO_ALL : O_TO_WORKER;
 	} else {

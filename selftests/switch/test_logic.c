@@ -16,6 +16,7 @@ static struct sw_agg *agg(void)
 
 #define MINE	1
 #define OTHER	2
+#define OTHER_JOB	3
 
 /* A packet of rank 0 of two, an aggregator in one of the states */
 static uint32_t decide(int whose, uint32_t in, uint16_t flags, bool old)
@@ -30,6 +31,8 @@ static uint32_t decide(int whose, uint32_t in, uint16_t flags, bool old)
 			      .dtype = 1 };
 	if (whose == OTHER)
 		a->seq = 4;
+	if (whose == OTHER_JOB)
+		a->job = 2;
 	if (whose)
 		a->bitmap = in;
 	return sw_decide(a, &p, 3, old);
@@ -84,6 +87,21 @@ TEST(table_anothers)
 	EXPECT_EQ(decide(OTHER, 1, 0, true), SW_EVICT | SW_TAKE);
 	EXPECT_EQ(decide(OTHER, 1, ATP_F_RESEND, true),
 		  SW_EVICT | SW_FORWARD);
+	EXPECT_EQ(decide(OTHER, 1, ATP_F_OVERFLOW, true),
+		  SW_EVICT | SW_FORWARD);
+}
+
+/* What takes nothing has no quota against which it could empty any. */
+TEST(table_another_jobs)
+{
+	EXPECT_EQ(decide(OTHER_JOB, 1, 0, false), SW_COLLIDE | SW_FORWARD);
+	EXPECT_EQ(decide(OTHER_JOB, 1, 0, true), SW_EVICT | SW_TAKE);
+	EXPECT_EQ(decide(OTHER_JOB, 1, ATP_F_RESEND, true),
+		  SW_COLLIDE | SW_FORWARD);
+	EXPECT_EQ(decide(OTHER_JOB, 1, ATP_F_RAW | ATP_F_RESEND, true),
+		  SW_COLLIDE | SW_FORWARD);
+	EXPECT_EQ(decide(OTHER_JOB, 1, ATP_F_OVERFLOW, true),
+		  SW_COLLIDE | SW_FORWARD);
 }
 
 TEST(identity_is_all_three)
@@ -96,6 +114,7 @@ TEST(identity_is_all_three)
 	EXPECT_TRUE(sw_frees(a, &p, false));
 	p.job++;
 	EXPECT_FALSE(sw_is(a, &p));
+	EXPECT_FALSE(sw_frees(a, &p, true));
 	p.job--;
 	p.epoch++;
 	EXPECT_FALSE(sw_is(a, &p));

@@ -129,6 +129,18 @@ static __always_inline void sw_empty(struct sw_agg *a)
 		sw_quota_give(state);
 }
 
+/* It was abandoned, which counts for the job that did so */
+static __always_inline void sw_evict(struct sw_agg *a)
+{
+	__u32 slot = a->slot;
+	struct sw_counters *c;
+
+	c = bpf_map_lookup_elem(&counters, &slot);
+	if (c)
+		c->timeouts++;
+	sw_empty(a);
+}
+
 /*
  * The quota is used up.  What a run that has ended left behind, or a late copy,
  * counts until a packet meets it, which may be never: look for it, at other
@@ -179,8 +191,6 @@ static __always_inline bool sw_allow(struct sw_state *state,
 static __always_inline void sw_count(struct sw_counters *c, __u32 plan,
 				     const struct sw_pkt *p)
 {
-	if (plan & SW_EVICT)
-		c->timeouts++;
 	if (plan & SW_TAKE)
 		c->allocated++;
 	if (plan & SW_ADD) {
@@ -274,15 +284,18 @@ static __always_inline __u32 sw_aggregate(struct xdp_md *ctx, struct sw_pkt *p,
 	}
 	if (plan & SW_COLLIDE)
 		c->collision_busy++;
-	if (plan & SW_EVICT)
-		sw_empty(a);
+	/* the job's own counts against its quota no more */
+	if (plan & SW_EVICT && a->slot == slot)
+		sw_evict(a);
 	if (plan & SW_TAKE) {
 		if (sw_allow(state, job, c)) {
+			if (a->bitmap)
+				sw_evict(a);
 			sw_take(a, p, slot, now);
 			sw_take_lanes(ctx, l4, index, a);
 		} else {
 			c->collision_quota++;
-			plan = (plan & SW_EVICT) | SW_COLLIDE | SW_FORWARD;
+			plan = SW_COLLIDE | SW_FORWARD;
 		}
 	}
 	if (plan & SW_ADD) {

@@ -14,7 +14,7 @@
 #include "switch_lanes.h"
 
 /* What is to be done with a gradient, in this order */
-#define SW_EVICT	0x01	/* another's fragment that was abandoned: out */
+#define SW_EVICT	0x01	/* another fragment, abandoned: out */
 #define SW_TAKE		0x02	/* it becomes the sum, if quota allows */
 #define SW_ADD		0x04	/* the packet is added to the sum */
 #define SW_MARK		0x08	/* the packet's mark is merged, nothing else */
@@ -52,14 +52,16 @@ static __always_inline __u32 sw_decide(const struct sw_agg *a,
 	__u32 plan = 0;
 
 	if (!sw_is(a, p)) {
+		bool takes = !(p->flags & (ATP_F_RESEND | ATP_F_RAW |
+					   ATP_F_OVERFLOW));
+
 		if (a->bitmap) {
-			if (!old)
+			/* another job's only against quota: taken */
+			if (!old || !(takes || a->job == p->job))
 				return SW_COLLIDE | SW_FORWARD;
 			plan = SW_EVICT;
 		}
-		if (p->flags & (ATP_F_RESEND | ATP_F_RAW | ATP_F_OVERFLOW))
-			return plan | SW_FORWARD;
-		return plan | SW_TAKE;
+		return plan | (takes ? SW_TAKE : SW_FORWARD);
 	}
 	if (p->flags & ATP_F_RAW)
 		return SW_EMPTY | SW_FORWARD;
@@ -84,7 +86,7 @@ static __always_inline __u32 sw_decide(const struct sw_agg *a,
 static __always_inline bool sw_frees(const struct sw_agg *a,
 				     const struct sw_pkt *p, bool old)
 {
-	return a->bitmap && (old || sw_is(a, p));
+	return a->bitmap && ((old && a->job == p->job) || sw_is(a, p));
 }
 
 /* @now in ticks, too */

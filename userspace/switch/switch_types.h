@@ -235,7 +235,7 @@ struct sw_settings {
 	X(disagree, "length or type differs from the sum's, passed on")	\
 	X(overflow, "sums that were saturated")				\
 	X(forwarded, "sent to the PS")					\
-	X(timeouts, "abandoned aggregators that were emptied")		\
+	X(timeouts, "aggregators that it abandoned, emptied")		\
 	X(deallocated, "aggregators emptied by a parameter packet")	\
 	X(kept, "aggregator stayed locked, left to its time-out")	\
 	X(parameters, "parameter packets")				\
