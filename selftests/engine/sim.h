@@ -478,8 +478,8 @@ static void sim_init(struct sim *s, const struct sim_cfg *cfg)
 	atp_ps_init(&s->ps, &s->params, cfg->epoch, s->ps_mem);
 	if (cfg->aggregators)
 		sim_switch_init(&s->sw, cfg->aggregators,
-				atp_all_ranks(&s->params), cfg->fragment,
-				cfg->agg_timeout, cfg->cap);
+				atp_all_ranks(&s->params) & cfg->behind,
+				cfg->fragment, cfg->agg_timeout, cfg->cap);
 	for (r = 0; r < cfg->workers; r++) {
 		s->w[r].frags = malloc(cfg->window * sizeof(struct atp_frag));
 		atp_session_init(&s->w[r].session, &s->params, r);

@@ -30,7 +30,7 @@ struct sim_model_agg {
 struct sim_switch {
 	u32 n;
 	u32 cap;
-	u32 full;
+	u32 pass;
 	u64 timeout;
 	struct sim_model_agg *model;
 	struct sw_agg **real;
@@ -82,7 +82,7 @@ static void sim_switch_begin(struct sim_switch *s, u32 epoch)
 	s->run = epoch;
 }
 
-static void sim_switch_init(struct sim_switch *s, u32 n, u32 full, u32 fragment,
+static void sim_switch_init(struct sim_switch *s, u32 n, u32 pass, u32 fragment,
 			    u64 timeout, u32 cap)
 {
 	size_t lanes = DIV_ROUND_UP(fragment, SW_BLOCK * 8) * SW_BLOCK * 8;
@@ -90,7 +90,7 @@ static void sim_switch_init(struct sim_switch *s, u32 n, u32 full, u32 fragment,
 
 	memset(s, 0, sizeof(*s));
 	s->n = n;
-	s->full = full;
+	s->pass = pass;
 	s->timeout = timeout;
 	s->cap = cap;
 	s->model = calloc(n, sizeof(*s->model));
@@ -159,7 +159,7 @@ static bool sim_model_gradient(struct sim_switch *s, struct sim_frame *f,
 	struct sim_model_agg *m = &s->model[f->pkt.index % s->n];
 	struct atp_pkt *p = &f->pkt;
 	u16 marks = p->flags & kept;
-	bool mine, full;
+	bool mine, full, takes;
 	s64 sum;
 	u32 i;
 
@@ -167,7 +167,9 @@ static bool sim_model_gradient(struct sim_switch *s, struct sim_frame *f,
 		marks |= ATP_F_ECN;
 	mine = m->used && m->job == p->job && m->epoch == p->epoch &&
 	       m->seq == p->seq;
-	if (!locked && m->used && !mine && now - m->stamp > s->timeout)
+	takes = !(p->flags & (ATP_F_RESEND | ATP_F_RAW | ATP_F_OVERFLOW));
+	if (!locked && m->used && !mine && now - m->stamp > s->timeout &&
+	    (takes || m->job == p->job))
 		m->used = false;
 	if (locked || (m->used && !mine)) {
 		p->flags |= ATP_F_COLLISION;
@@ -175,7 +177,7 @@ static bool sim_model_gradient(struct sim_switch *s, struct sim_frame *f,
 	}
 
 	if (!m->used) {
-		if (p->flags & (ATP_F_RESEND | ATP_F_RAW | ATP_F_OVERFLOW))
+		if (!takes)
 			return true;
 		m->used = true;
 		m->job = p->job;
@@ -218,7 +220,7 @@ static bool sim_model_gradient(struct sim_switch *s, struct sim_frame *f,
 	m->bitmap |= p->bitmap0;
 	m->cap = min(m->cap, p->cap);
 	m->stamp = now;
-	full = m->bitmap == s->full;
+	full = (m->bitmap & s->pass) == s->pass;
 	if (!full && !(p->flags & ATP_F_RESEND))
 		return false;
 	if (full && !(p->flags & ATP_F_RESEND))
@@ -261,7 +263,7 @@ static bool sim_real_gradient(struct sim_switch *s, struct sim_frame *f,
 	words = sw_payload_len(&p) / 8;
 	blocks = DIV_ROUND_UP(words, SW_BLOCK);
 	plan = locked ? SW_COLLIDE | SW_FORWARD :
-	       sw_decide(a, &p, s->full, sw_is_old(a, now, s->timeout));
+	       sw_decide(a, &p, s->pass, sw_is_old(a, now, s->timeout));
 
 	if (plan & SW_EVICT)
 		a->bitmap = 0;
@@ -311,7 +313,7 @@ static bool sim_switch_gradient(struct sim_switch *s, struct sim_frame *f,
 	bool forward;
 
 	/* a single worker's fragment is complete as it is */
-	if (!(s->full & (s->full - 1)))
+	if (!(s->pass & (s->pass - 1)))
 		goto out;
 	if (sim_switch_over(s, f->pkt.epoch))
 		goto out;
@@ -343,10 +345,9 @@ static void sim_switch_parameter(struct sim_switch *s, struct sim_frame *f,
 	bool frees;
 
 	sim_sw_pkt(&p, &f->pkt);
-	frees = m->used && ((m->job == f->pkt.job &&
-			     m->epoch == f->pkt.epoch &&
-			     m->seq == f->pkt.seq) ||
-			    now - m->stamp > s->timeout);
+	frees = m->used && m->job == f->pkt.job &&
+		((m->epoch == f->pkt.epoch && m->seq == f->pkt.seq) ||
+		 now - m->stamp > s->timeout);
 	ASSERT_EQ(sw_frees(a, &p, sw_is_old(a, now, s->timeout)), frees);
 	if (frees) {
 		m->used = false;

@@ -21,7 +21,8 @@
 #define MINE		(WORKERS / THREADS)
 #define SECONDS		3
 
-static struct t_job job = { .id = 1, .workers = WORKERS, .quota = 1 };
+static struct t_job job = { .id = 1, .workers = WORKERS, .quota = 1,
+			    .ps_port = 1 };
 static int lanes;
 static uint32_t met;
 static uint32_t left[THREADS];		/* ranks of this fragment that left */

@@ -500,6 +500,28 @@ def test_one_host_with_two_ranks():
     switch('job del 12')
 
 
+def test_a_rank_on_the_host_of_the_ps():
+    """Nothing of it comes by here: the switch does not wait for it"""
+    switch('job add 13 ps %s worker %s worker %s worker %s' % (
+        PS, PS, *WORKERS[:2]))
+    socks, seq = hosts(), next(numbers)
+    for rank in (1, 2):
+        socks[rank - 1].sendto(packet(0, 13, seq, 1 << rank, [3, 4], fanin=3),
+                               (PS, PORT))
+    got = receive(socks[4])
+    equal((got.bitmap, got.lanes), (6, [6, 8]), 'sum')
+    socks[4].sendto(packet(ACK | MCAST, 13, seq, 0, [7, 9], fanin=3),
+                    (WORKERS[0], PORT))
+    for rank in (1, 2):
+        equal(receive(socks[rank - 1]).lanes, [7, 9], 'result')
+    want(silent(socks[4]), 'its own packet came back to the PS')
+    # with one that passes there is nothing to add
+    switch('job replace 13 ps %s worker %s worker %s' % (PS, PS, WORKERS[0]))
+    socks[0].sendto(packet(0, 13, seq, 2, [3, 4], fanin=2), (PS, PORT))
+    equal(receive(socks[4]).lanes, [3, 4], 'gradient')
+    switch('job del 13')
+
+
 def test_detached():
     """Without the program the packets simply go on"""
     switch('detach')

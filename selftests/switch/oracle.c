@@ -195,13 +195,25 @@ static void search(const struct t_job *job)
 	}
 }
 
+/* Those that are not behind the PS's own port, or are routed to it */
+static uint32_t those_that_pass(const struct t_job *job)
+{
+	uint32_t i, ranks = 0;
+
+	for (i = 0; i < job->workers; i++) {
+		if (job->port[i] != job->ps_port)
+			ranks |= 1U << i;
+	}
+	return ranks;
+}
+
 static bool gradient(const struct t_job *job, struct f_pkt *p)
 {
 	struct o_cell *cell = &cells[p->index % n_cells];
-	uint32_t everybody = (uint32_t)((1ULL << job->workers) - 1);
+	uint32_t everybody = those_that_pass(job);
 	bool resend = p->flags & ATP_F_RESEND, takes;
 
-	if (job->workers == 1 || p->elements > most_lanes)
+	if (__builtin_popcount(everybody) < 2 || p->elements > most_lanes)
 		return true;
 	if (is_over(job, p->epoch))
 		return true;
@@ -225,7 +237,7 @@ static bool gradient(const struct t_job *job, struct f_pkt *p)
 		}
 		add(cell, p);
 		cell->old = false;
-		if (cell->in != everybody && !resend)
+		if ((cell->in & everybody) != everybody && !resend)
 			return false;
 		leave_with(cell, p);
 		if (resend)

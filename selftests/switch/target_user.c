@@ -163,6 +163,8 @@ void t_add_job(const struct t_job *t)
 	fill_host(&job->ps, t, T_PS, t->ps_port);
 	for (i = 0; i < t->workers; i++) {
 		fill_host(&job->rank[i], t, i, t->port[i]);
+		if (t->port[i] != t->ps_port)
+			job->pass |= 1U << i;
 		if (job->rank[i].l3 != job->ps.l3)
 			job->rank[i].flags |= SW_HOST_ROUTED;
 	}

@@ -264,8 +264,10 @@ TEST(thirty_two_workers)
  */
 TEST(quota_of_an_earlier_run)
 {
-	const struct t_job job = { .id = 1, .workers = 2, .quota = 6 };
-	const struct t_job other = { .id = 2, .workers = 2, .quota = 6 };
+	const struct t_job job = { .id = 1, .workers = 2, .quota = 6,
+				   .ps_port = 1 };
+	const struct t_job other = { .id = 2, .workers = 2, .quota = 6,
+				     .ps_port = 1 };
 	static struct f_pkt p;
 	uint32_t i;
 
@@ -300,6 +302,52 @@ TEST(quota_of_an_earlier_run)
 		EXPECT_EQ(t_agg(7 * i + 2)->epoch, 2);
 	}
 	EXPECT_EQ(t_occupied(2), 6);
+	c_close();
+}
+
+/* A rank lets the others wait for long.  What they have in the switch goes to who
+ * takes it within a quota, and to nothing else of another job.
+ */
+TEST(sums_of_another_job)
+{
+	const struct t_job job = { .id = 1, .workers = 2, .quota = 6,
+				   .ps_port = 1 };
+	const struct t_job other = { .id = 2, .workers = 2, .quota = 1,
+				     .ps_port = 1 };
+	struct sw_counters mine, others;
+	static struct f_pkt p;
+
+	c_open(64, 248);
+	c_add_job(&job);
+	c_add_job(&other);
+	c_gradient(&p, &job, 0, 5);
+	EXPECT_TRUE(c_send(0, &p));
+	c_gradient(&p, &job, 0, 6);
+	EXPECT_TRUE(c_send(0, &p));
+	c_age();
+	c_gradient(&p, &other, 0, 5);
+	p.flags |= ATP_F_RESEND;
+	EXPECT_TRUE(c_send(0, &p));
+	c_gradient(&p, &other, 0, 5);
+	p.flags |= ATP_F_OVERFLOW;
+	EXPECT_TRUE(c_send(0, &p));
+	c_parameter(&p, &other, 0, 5);
+	EXPECT_TRUE(c_send(1, &p));
+	EXPECT_EQ(t_occupied(1), 2);
+	c_gradient(&p, &other, 0, 5);
+	EXPECT_TRUE(c_send(0, &p));
+	EXPECT_EQ(t_occupied(1), 1);
+	EXPECT_EQ(t_occupied(2), 1);
+	/* its quota is used up */
+	c_gradient(&p, &other, 0, 6);
+	EXPECT_TRUE(c_send(0, &p));
+	EXPECT_EQ(t_occupied(1), 1);
+	EXPECT_EQ(t_agg(6)->job, 1);
+	t_counters(1, &mine);
+	t_counters(2, &others);
+	EXPECT_EQ(mine.timeouts, 1);
+	EXPECT_EQ(others.timeouts, 0);
+	EXPECT_EQ(others.collision_quota, 1);
 	c_close();
 }
 

@@ -18,9 +18,10 @@ struct seen {
 #define OTHERS(counter)	offsetof(struct seen, others.counter)
 #define MARKS		offsetof(struct seen, port.marked)
 
-/* Two ports: all hosts are at the first; the second's link is always busy */
-#define HOSTS		0
+/* Ports: of all workers, of the PS, and one whose link is always busy */
+#define WORKER_PORT	0
 #define BUSY		1
+#define PS_PORT		2
 
 const struct kind kinds[ACTIONS] = {
 	[EMPTY]		= { "empty", 0, XDP_PASS },
@@ -30,7 +31,7 @@ const struct kind kinds[ACTIONS] = {
 	[TRUNCATED]	= { "truncated", 0, XDP_PASS, OTHERS(truncated) },
 	[VERSION]	= { "version", 0, XDP_PASS, OTHERS(control) },
 	[CONTROL]	= { "control", 0, XDP_PASS, OTHERS(control) },
-	[BEGIN]		= { "begin", 0, XDP_PASS, OTHERS(control) },
+	[BEGIN]		= { "begin", 0, XDP_PASS, OTHERS(control), PS_PORT },
 	[OPTIONS]	= { "options", 0, XDP_ABORTED, OTHERS(options) },
 	[TAGGED]	= { "tagged", 0, XDP_ABORTED, OTHERS(tagged) },
 	[LENGTH]	= { "length", 0, XDP_ABORTED, JOB(drop_length) },
@@ -60,9 +61,9 @@ const struct kind kinds[ACTIONS] = {
 	[COMPLETE]	= { "complete", 3, XDP_REDIRECT, JOB(completed) },
 	[RESENT]	= { "resent", 1, XDP_REDIRECT, JOB(resend_added) },
 	[FLUSH]		= { "flush", 1, XDP_REDIRECT, JOB(resend_flushed) },
-	[UNICAST]	= { "unicast", 3, XDP_REDIRECT, JOB(parameters) },
-	[PARAMETER]	= { "parameter", 3, XDP_REDIRECT, JOB(multicast) },
-	[KEPT]		= { "kept", 3, XDP_REDIRECT, JOB(kept) },
+	[UNICAST]	= { "unicast", 3, XDP_REDIRECT, JOB(parameters), PS_PORT },
+	[PARAMETER]	= { "parameter", 3, XDP_REDIRECT, JOB(multicast), PS_PORT },
+	[KEPT]		= { "kept", 3, XDP_REDIRECT, JOB(kept), PS_PORT },
 	[COPY]		= { "copy", 0, XDP_PASS, JOB(copies) },
 	[NO_HOP]	= { "no hop", 0, XDP_ABORTED, JOB(drop_out) },
 	[GONE]		= { "gone", 0, XDP_ABORTED, OTHERS(gone) },
@@ -72,8 +73,10 @@ const struct kind kinds[ACTIONS] = {
 	[VECTOR]	= { "C, vector", 0, 0 },
 };
 
-const struct t_job bench_job = { .id = 1, .workers = WORKERS, .quota = 1 };
-const struct t_job bench_job_of_one = { .id = 2, .workers = 1, .quota = 1 };
+const struct t_job bench_job = { .id = 1, .workers = WORKERS, .quota = 1,
+				 .ps_port = PS_PORT };
+const struct t_job bench_job_of_one = { .id = 2, .workers = 1, .quota = 1,
+					.ps_port = PS_PORT };
 
 void actions_open(void)
 {
@@ -81,7 +84,8 @@ void actions_open(void)
 	c_add_job(&bench_job);
 	c_add_job(&bench_job_of_one);
 	/* a port that is never busy marks nothing */
-	if (sw_port_rate(&t_switch, t_ifindex[HOSTS], 1000000, 0))
+	if (sw_port_rate(&t_switch, t_ifindex[WORKER_PORT], 1000000, 0) ||
+	    sw_port_rate(&t_switch, t_ifindex[PS_PORT], 1000000, 0))
 		die(sw_error());
 }
 

@@ -12,11 +12,17 @@
 #include "switch_forward.h"
 #include "switch_way.h"
 
+/* Is there nothing to which a gradient could be added? */
+static __always_inline bool sw_single(const struct sw_job *job)
+{
+	return !(job->pass & (job->pass - 1));
+}
+
 /* Is it a gradient that an aggregator might have room for? */
 static __always_inline bool sw_adds(const struct sw_pkt *p,
 				    const struct sw_job *job)
 {
-	return !(p->flags & ATP_F_ACK) && job->workers > 1 &&
+	return !(p->flags & ATP_F_ACK) && !sw_single(job) &&
 	       sw_payload_len(p) <= sw_set.payload;
 }
 
@@ -30,7 +36,7 @@ static __always_inline int sw_gradient(struct xdp_md *ctx, struct sw_pkt *p,
 
 	if (sw_adds(p, job))
 		plan = sw_aggregate(ctx, p, job, c);
-	else if (job->workers == 1)
+	else if (sw_single(job))
 		c->single++;
 	else
 		c->oversize++;

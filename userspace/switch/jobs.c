@@ -76,21 +76,39 @@ static int check_port(const struct sw_switch *sw, const struct sw_host *host)
 		       text, link.name, link.name);
 }
 
+static bool same_host(const struct sw_host *a, const struct sw_host *b)
+{
+	return !memcmp(a->addr, b->addr, sizeof(a->addr));
+}
+
+/* Do gradients come by here?  Not on the PS's own host, nor from one to another
+ * behind the same port in the same subnet.
+ */
+static bool passes(const struct sw_host *host, const struct sw_host *ps)
+{
+	return !same_host(host, ps) &&
+	       (host->ifindex != ps->ifindex || host->l3 != ps->l3);
+}
+
 /* What follows from where the hosts are */
 static void derive(struct sw_job *job)
 {
 	uint32_t i, k;
 
 	job->copies = 0;
+	job->pass = 0;
 	for (i = 0; i < job->workers; i++) {
 		struct sw_host *host = &job->rank[i];
 
 		host->flags &= ~(SW_HOST_ROUTED | SW_HOST_SHARED);
 		if (host->l3 != job->ps.l3)
 			host->flags |= SW_HOST_ROUTED;
+		if (same_host(host, &job->ps))
+			host->flags |= SW_HOST_SHARED;
+		if (passes(host, &job->ps))
+			job->pass |= 1U << i;
 		for (k = 0; k < i; k++) {
-			if (!memcmp(job->rank[k].addr, host->addr,
-				    sizeof(host->addr)))
+			if (same_host(&job->rank[k], host))
 				host->flags |= SW_HOST_SHARED;
 		}
 		if (!(host->flags & SW_HOST_SHARED))

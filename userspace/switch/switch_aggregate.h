@@ -269,7 +269,7 @@ static __always_inline __u32 sw_aggregate(struct xdp_md *ctx, struct sw_pkt *p,
 	}
 	/* The verifier makes this a load; any clock costs a call */
 	now = bpf_jiffies64();
-	plan = sw_decide(a, p, job->full, sw_is_old(a, now, sw_set.ticks));
+	plan = sw_decide(a, p, job->pass, sw_is_old(a, now, sw_set.ticks));
 	if (plan & SW_ADD && !a->wide) {
 		__u32 sum = sw_do_add(ctx, l4, index);
 

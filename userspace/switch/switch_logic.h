@@ -38,7 +38,7 @@ static __always_inline bool sw_is(const struct sw_agg *a,
  * sw_decide() - what to do with a gradient
  * @a: its aggregator, locked
  * @p: the packet, checked
- * @full: bitmap of all ranks of its job
+ * @pass: bitmap of the ranks of its job that pass here
  * @old: nothing was added to the aggregator for the time-out
  *
  * A fragment with a single worker never gets here: there is nothing to add.
@@ -46,7 +46,7 @@ static __always_inline bool sw_is(const struct sw_agg *a,
  * Return: SW_* bits
  */
 static __always_inline __u32 sw_decide(const struct sw_agg *a,
-				       const struct sw_pkt *p, __u32 full,
+				       const struct sw_pkt *p, __u32 pass,
 				       bool old)
 {
 	__u32 plan = 0;
@@ -75,7 +75,7 @@ static __always_inline __u32 sw_decide(const struct sw_agg *a,
 		return plan;
 	}
 	plan = SW_ADD;
-	if ((a->bitmap | p->bitmap) == full)
+	if (!(pass & ~(a->bitmap | p->bitmap)))
 		plan |= SW_OUT | SW_FORWARD;
 	if (p->flags & ATP_F_RESEND)
 		plan |= SW_OUT | SW_EMPTY | SW_FORWARD;

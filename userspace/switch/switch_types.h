@@ -10,7 +10,7 @@
 #include <linux/types.h>
 #include <linux/atp_packet.h>
 
-#define SW_LAYOUT		7
+#define SW_LAYOUT		8
 
 /*
  * Job slots of a switch; slot zero is no job's.  A job has the slot that is its
@@ -81,7 +81,7 @@ struct sw_addr {
 #define SW_HOST_ROUTED		0x01	/* another subnet than the PS's */
 #define SW_HOST_FIXED_DEV	0x02	/* the operator said which port */
 #define SW_HOST_FIXED_MAC	0x04	/* and which MAC address */
-#define SW_HOST_SHARED		0x08	/* a lower rank has the same address */
+#define SW_HOST_SHARED		0x08	/* the PS or a lower rank has its address */
 
 /**
  * struct sw_host - a worker or the PS of a job, as the switch sees it
@@ -109,6 +109,7 @@ struct sw_host {
  * @slot: its index in all maps of slots
  * @workers: W
  * @full: bitmap of all ranks
+ * @pass: of those whose gradients come by here
  * @quota: most aggregators that it may occupy
  * @cap: what cwndCap is lowered to
  * @copies: copies that a multicast makes
@@ -120,6 +121,7 @@ struct sw_job {
 	__u32	slot;
 	__u32	workers;
 	__u32	full;
+	__u32	pass;
 	__u32	quota;
 	__u32	cap;
 	__u32	copies;
@@ -227,7 +229,7 @@ struct sw_settings {
 	X(resend_flushed, "resent, in the sum, which was sent to the PS") \
 	X(resend_passed, "resent, no aggregator, passed on")		\
 	X(raw, "overflow path, passed on")				\
-	X(single, "job of one worker, passed on")			\
+	X(single, "of the only worker that is to pass, passed on")	\
 	X(collision_busy, "aggregator was another fragment's, passed on") \
 	X(collision_locked, "aggregator was locked, passed on")		\
 	X(collision_quota, "job's quota was used up, passed on")	\
