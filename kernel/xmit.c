@@ -211,37 +211,56 @@ static struct dst_entry *atp_route6(struct net *net,
 	return de;
 }
 
-/* MTU of device and route.  What IP has heard of the path since is no better
+/* Device of a route, NULL if the route ended just now: what IP puts into its place
+ * has the least MTU that there is, and takes nothing.  Who has the route does not
+ * keep the device.  Context: RCU.
+ */
+static const struct net_device *atp_route_dev(const struct dst_entry *de)
+{
+	const struct net_device *dev = READ_ONCE(de->dev);
+
+	return dev == blackhole_netdev ? NULL : dev;
+}
+
+/* MTU of device and route, or -ENETUNREACH.  What IP has heard of the path since is no better
  * than whoever said so (icmp.c), so an exception to the route does not count.
  * That there is one is said by a bit field, which cannot be read once.
  */
-static u32 atp_mtu4(const struct rtable *rt)
+static int atp_mtu4(const struct rtable *rt)
 {
 	const struct dst_entry *de = &rt->dst;
+	const struct net_device *dev = atp_route_dev(de);
 
+	if (!dev)
+		return -ENETUNREACH;
 	/* it counts for the next packet */
 	if (data_race(!rt->rt_pmtu))
 		return dst_mtu(de);
-	return dst_metric_raw(de, RTAX_MTU) ?: READ_ONCE(de->dev->mtu);
+	return dst_metric_raw(de, RTAX_MTU) ?: READ_ONCE(dev->mtu);
 }
 
 /* An exception's metric hides the route's: then the device's it is. */
-static u32 atp_mtu6(const struct dst_entry *de)
+static int atp_mtu6(const struct dst_entry *de)
 {
 	const struct rt6_info *rt = (const struct rt6_info *)de;
+	const struct net_device *dev = atp_route_dev(de);
 
+	if (!dev)
+		return -ENETUNREACH;
 	if (!(READ_ONCE(rt->rt6i_flags) & RTF_CACHE))
 		return dst_mtu(de);
-	return READ_ONCE(de->dev->mtu);
+	return READ_ONCE(dev->mtu);
 }
 
-/* Does each packet fit? */
-static bool atp_fits(u32 mtu, const struct sk_buff *skb, u32 gso_size,
-		     u32 ip_len)
+/* Does each packet fit?  Return: 0, -EMSGSIZE, or why there is no @mtu */
+static int atp_fits(int mtu, const struct sk_buff *skb, u32 gso_size,
+		    u32 ip_len)
 {
 	u32 len = gso_size ?: skb->len;
 
-	return len + sizeof(struct udphdr) + ip_len <= mtu;
+	if (mtu < 0)
+		return mtu;
+	return len + sizeof(struct udphdr) + ip_len <= mtu ? 0 : -EMSGSIZE;
 }
 
 /* What leaves for no worker's socket, which would be charged, is charged to the
@@ -285,9 +304,10 @@ static int atp_xmit4(struct net *net, struct sk_buff *skb, u32 gso_size,
 	rt = atp_route4(net, src, dst, skb->mark, cache);
 	if (IS_ERR(rt))
 		return PTR_ERR(rt);
-	if (!atp_fits(atp_mtu4(rt), skb, gso_size, sizeof(struct iphdr))) {
+	err = atp_fits(atp_mtu4(rt), skb, gso_size, sizeof(struct iphdr));
+	if (err) {
 		ip_rt_put(rt);
-		return -EMSGSIZE;
+		return err;
 	}
 
 	atp_udp_header(skb);
@@ -335,9 +355,10 @@ static int atp_xmit6(struct net *net, struct sk_buff *skb, u32 gso_size,
 	de = atp_route6(net, sock6, src, dst, skb->mark, cache);
 	if (IS_ERR(de))
 		return PTR_ERR(de);
-	if (!atp_fits(atp_mtu6(de), skb, gso_size, sizeof(struct ipv6hdr))) {
+	err = atp_fits(atp_mtu6(de), skb, gso_size, sizeof(struct ipv6hdr));
+	if (err) {
 		dst_release(de);
-		return -EMSGSIZE;
+		return err;
 	}
 
 	atp_udp_header(skb);
@@ -417,31 +438,46 @@ drop:
 	return err;
 }
 
-/* MTU of the first hop to @dst and of the route, or a negative errno. */
-int atp_path_mtu(struct net *net, const struct in6_addr *src,
-		 const struct in6_addr *dst, u32 mark)
+static int atp_path_mtu4(struct net *net, __be32 src, __be32 dst, u32 mark)
 {
-	struct dst_entry *de;
-	struct rtable *rt;
+	struct rtable *rt = atp_route4(net, src, dst, mark, NULL);
 	int mtu;
 
-	if (ipv6_addr_v4mapped(dst)) {
-		rt = atp_route4(net, src->s6_addr32[3], dst->s6_addr32[3],
-				mark, NULL);
-		if (IS_ERR(rt))
-			return PTR_ERR(rt);
-		mtu = atp_mtu4(rt);
-		ip_rt_put(rt);
-		return mtu;
-	}
-	/* the job, and with it the UDP socket, may go just now */
-	rcu_read_lock();
+	if (IS_ERR(rt))
+		return PTR_ERR(rt);
+	mtu = atp_mtu4(rt);
+	ip_rt_put(rt);
+	return mtu;
+}
+
+static int atp_path_mtu6(struct net *net, const struct in6_addr *src,
+			 const struct in6_addr *dst, u32 mark)
+{
+	struct dst_entry *de;
+	int mtu;
+
 	de = atp_route6(net, READ_ONCE(atp_pernet(net)->sock6), src, dst, mark,
 			NULL);
-	rcu_read_unlock();
 	if (IS_ERR(de))
 		return PTR_ERR(de);
 	mtu = atp_mtu6(de);
 	dst_release(de);
+	return mtu;
+}
+
+/* MTU of the first hop to @dst and of the route, or a negative errno. */
+int atp_path_mtu(struct net *net, const struct in6_addr *src,
+		 const struct in6_addr *dst, u32 mark)
+{
+	int mtu;
+
+	/* the job, and with it the UDP socket, may go just now, and the device */
+	rcu_read_lock();
+	if (ipv6_addr_v4mapped(dst))
+		mtu = atp_path_mtu4(net, src->s6_addr32[3], dst->s6_addr32[3],
+				    mark);
+	else
+		mtu = atp_path_mtu6(net, src, dst, mark);
+	rcu_read_unlock();
 	return mtu;
 }
