@@ -28,6 +28,9 @@ struct atp_ps_burst {
 	u32	n;
 };
 
+/* Bursts that leave in one go; more than the copies of any one packet */
+#define ATP_PS_BUDGET	64
+
 static struct atp_ps_burst *atp_ps_burst(struct sk_buff *skb)
 {
 	BUILD_BUG_ON(sizeof(struct atp_ps_burst) > sizeof(skb->cb));
@@ -335,7 +338,8 @@ bool atp_ps_icmp(struct atp_job *job, u32 ranks, u32 epoch, bool too_big)
 	return known;
 }
 
-/* Send what was built.  Gradients of several workers come in on several CPUs;
+/* Send some of what was built, and then more: what IP does with a packet may take
+ * long, and the host is to get on.  Gradients of several workers come in on several CPUs;
  * a tasklet runs on one at a time, so parameter packets leave in the order in
  * which fragments were completed: out of order they look like losses.
  */
@@ -347,12 +351,19 @@ static void atp_ps_send(struct tasklet_struct *t)
 	struct sk_buff_head list;
 	struct sk_buff *skb;
 	u32 too_big = 0;
+	bool more;
 
 	__skb_queue_head_init(&list);
 	spin_lock(&ps->lock);
-	skb_queue_splice_tail_init(&ps->out, &list);
+	while (skb_queue_len(&list) < ATP_PS_BUDGET) {
+		skb = __skb_dequeue(&ps->out);
+		if (!skb)
+			break;
+		ps->out_bytes -= skb->truesize;
+		__skb_queue_tail(&list, skb);
+	}
 	memset(ps->open, 0, sizeof(ps->open));
-	ps->out_bytes = 0;
+	more = !skb_queue_empty(&ps->out);
 	spin_unlock(&ps->lock);
 
 	while ((skb = __skb_dequeue(&list))) {
@@ -366,6 +377,8 @@ static void atp_ps_send(struct tasklet_struct *t)
 			too_big |= b.mcast ? atp_all_ranks(&job->params) :
 					     job->alias[b.rank];
 	}
+	if (more)
+		tasklet_schedule(t);
 	if (!too_big)
 		return;
 	spin_lock(&ps->lock);
@@ -443,10 +456,19 @@ static enum hrtimer_restart atp_ps_timer(struct hrtimer *timer)
 }
 
 /* Memory and routes go; what is left is for those who still look at it. */
+/* Context: atp_ps_host.lock, or nobody else has it any more. */
+static void atp_ps_purge(struct atp_ps_host *ps)
+{
+	__skb_queue_purge(&ps->out);
+	memset(ps->open, 0, sizeof(ps->open));
+	ps->out_bytes = 0;
+}
+
 static void atp_ps_empty(struct atp_ps_host *ps)
 {
 	u32 rank;
 
+	atp_ps_purge(ps);
 	for (rank = 0; rank < ps->job->params.workers; rank++)
 		dst_cache_destroy(&ps->dst[rank]);
 	kvfree(ps->mem);
@@ -507,6 +529,8 @@ void atp_ps_shutdown(struct atp_job *job)
 	struct atp_ps_out out = {};
 
 	spin_lock_bh(&ps->lock);
+	/* the end of the run leaves at once, and no result is needed then */
+	atp_ps_purge(ps);
 	atp_ps_stop(&ps->engine, &out);
 	ps->stopped = true;
 	atp_ps_act(job, &out);
