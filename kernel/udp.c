@@ -127,8 +127,9 @@ enum atp_drop atp_way(const struct atp_job *job, const struct atp_pkt *pkt,
 {
 	if (!atp_from_ps(pkt)) {
 		*ranks = atp_job_ranks_of(job, src);
-		return job->ps && ipv6_addr_equal(dst, &job->ps_addr) ?
-		       ATP_OK : ATP_DROP_STATE;
+		if (!job->ps || !ipv6_addr_equal(dst, &job->ps_addr))
+			return ATP_DROP_STATE;
+		return *ranks ? ATP_OK : ATP_DROP_STRANGER;
 	}
 	*ranks = atp_job_ranks_of(job, dst);
 	return *ranks && ipv6_addr_equal(src, &job->ps_addr) ?
