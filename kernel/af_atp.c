@@ -7,13 +7,7 @@
  */
 #include <linux/module.h>
 #include <linux/poll.h>
-#include <net/inet_sock.h>
 #include "atp.h"
-
-#if IS_ENABLED(CONFIG_IPV6)
-static_assert(offsetof(struct atp_sock, pinet6) ==
-	      offsetof(struct inet_sock, pinet6));
-#endif
 
 static atomic_long_t atp_memory_allocated;
 static DEFINE_PER_CPU(int, atp_memory_per_cpu_fw_alloc);

@@ -26,6 +26,7 @@
 #include <linux/spinlock.h>
 #include <linux/uidgid.h>
 #include <net/dst_cache.h>
+#include <net/inet_sock.h>
 #include <net/net_namespace.h>
 #include <net/sock.h>
 #include <linux/atp.h>
@@ -213,8 +214,8 @@ static inline u32 atp_job_slot(u32 rank)
 /**
  * struct atp_sock - a socket; all fields under the socket lock
  * @sk: first, as for every family
- * @pinet6: where struct inet_sock has it: the output of IPv6 asks the owner of
- *	a packet for it, whatever family that is
+ * @inet: what the output of IP, and others there, ask the owner of a packet
+ *	for, whatever family that is
  * @job: held from bind() to release(), NULL before; read without lock
  * @rank: rank in @job, or ATP_SERVER
  * @server: that of the application at the PS; no worker, timer or protocol runs
@@ -253,8 +254,10 @@ static inline u32 atp_job_slot(u32 rank)
  * @mark: (SO_MARK) that @dst is for
  */
 struct atp_sock {
-	struct sock		sk;
-	struct ipv6_pinfo	*pinet6;
+	union {
+		struct sock		sk;
+		struct inet_sock	inet;
+	};
 	struct atp_job		*job;
 	u32			rank;
 	bool			server;

@@ -452,14 +452,24 @@ int atp_sk_errno(const struct sock *sk)
 	}
 }
 
-/* What IPv6 wants to know of who owns a packet: we look at the MTU ourselves */
+#if IS_ENABLED(CONFIG_IPV6)
 static struct ipv6_pinfo atp_pinfo = {
 	.pmtudisc = IPV6_PMTUDISC_PROBE,
 };
+#endif
+
+/* What IP wants to know of who owns a packet: we look at the MTU ourselves */
+static void atp_sk_init_inet(struct inet_sock *inet)
+{
+	inet->pmtudisc = IP_PMTUDISC_PROBE;
+#if IS_ENABLED(CONFIG_IPV6)
+	inet->pinet6 = &atp_pinfo;
+#endif
+}
 
 void atp_sk_init(struct atp_sock *as)
 {
-	as->pinet6 = &atp_pinfo;
+	atp_sk_init_inet(&as->inet);
 	hrtimer_init(&as->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 	as->timer.function = atp_sk_timer;
 	tasklet_setup(&as->tasklet, atp_sk_tasklet);

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * IPVS sends on what a socket sends, and looks into its owner as if that were one
+ * of IP's.
+ */
+#include <arpa/inet.h>
+#include <linux/ip_vs.h>
+#include <netinet/in.h>
+#include "host.h"
+
+#define VIRTUAL		"10.2.0.1"
+#define REAL		"10.1.0.254"
+
+/* Packets to the PS go through a tunnel to another host. */
+static void tunnel_to_the_ps(void)
+{
+	struct {
+		struct ip_vs_service_user svc;
+		struct ip_vs_dest_user dest;
+	} both = {
+		.svc = {
+			.protocol = IPPROTO_UDP,
+			.addr = inet_addr(VIRTUAL),
+			.port = htons(ATP_PORT),
+			.sched_name = "rr",
+			.netmask = ~0,
+		},
+		.dest = {
+			.addr = inet_addr(REAL),
+			.port = htons(ATP_PORT),
+			.conn_flags = IP_VS_CONN_F_TUNNEL,
+			.weight = 1,
+		},
+	};
+	int raw = socket(AF_INET, SOCK_RAW, IPPROTO_RAW);
+
+	ASSERT_GE(raw, 0);
+	ASSERT_EQ(setsockopt(raw, IPPROTO_IP, IP_VS_SO_SET_ADD, &both.svc,
+			     sizeof(both.svc)), 0);
+	ASSERT_EQ(setsockopt(raw, IPPROTO_IP, IP_VS_SO_SET_ADDDEST, &both,
+			     sizeof(both)), 0);
+	close(raw);
+}
+
+/* Packets that went into the tunnel */
+static unsigned long tunnelled(void)
+{
+	unsigned long n = 0;
+	FILE *f;
+
+	f = popen("ip -s -j link show eth0 | tr ',{' '\\n\\n' | grep -A2 '\"tx\"' | grep packets | tr -dc 0-9",
+		  "r");
+	ASSERT_TRUE(f);
+	if (fscanf(f, "%lu", &n) != 1)
+		n = 0;
+	pclose(f);
+	return n;
+}
+
+/* The first packet leaves from connect(), others from the timer. */
+TEST(packets_into_a_tunnel)
+{
+	unsigned int tries = 0;
+	unsigned long before;
+	int fd;
+
+	host_must("modprobe -a ip_vs ip_vs_rr");
+	host_net();
+	host_to_nowhere();
+	host_must("ip route add " VIRTUAL " via " REAL);
+	tunnel_to_the_ps();
+	ASSERT_EQ(atp("job add %u ps " VIRTUAL " worker 10.1.0.1", JOB), 0);
+	before = tunnelled();
+	fd = new_socket(SOCK_NONBLOCK);
+	EXPECT_ERRNO(do_join(fd, JOB, 0), EINPROGRESS);
+	while (tunnelled() < before + 3 && ++tries < LIMIT_MS / 100)
+		usleep(1000);
+	EXPECT_GE(tunnelled(), before + 3);
+	/* that they have been looked at, and sent on to where that says */
+	EXPECT_EQ(host_run("grep -q '" "[1-9A-F]" "' /proc/net/ip_vs_stats"), 0);
+	EXPECT_EQ(host_run("cat /proc/net/ip_vs_conn | grep -q UDP"), 0);
+	close(fd);
+	ASSERT_EQ(atp("job del %u", JOB), 0);
+}
+
+TAP_MAIN()
