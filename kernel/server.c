@@ -54,6 +54,7 @@ static void atp_server_over(struct sock *sk)
 	WRITE_ONCE(as->eof, true);
 	WRITE_ONCE(sk->sk_state, TCP_CLOSE);
 	sk->sk_state_change(sk);
+	sk_wake_async(sk, SOCK_WAKE_WAITD, POLL_HUP);
 }
 
 static void atp_server_joined(struct sock *sk, u32 epoch)
@@ -66,6 +67,7 @@ static void atp_server_joined(struct sock *sk, u32 epoch)
 	as->session.epoch = epoch;
 	WRITE_ONCE(sk->sk_state, TCP_ESTABLISHED);
 	sk->sk_state_change(sk);
+	sk_wake_async(sk, SOCK_WAKE_IO, POLL_OUT);
 }
 
 /* Keep what is read without the lock, and follow the run.  Context: socket

@@ -241,7 +241,7 @@ static void atp_sk_leave(struct sock *sk)
 void atp_sk_update(struct sock *sk)
 {
 	struct atp_sock *as = atp_sk(sk);
-	bool idle, eof, alone;
+	bool idle, eof, alone, over;
 	u32 ready = 0;
 
 	sock_owned_by_me(sk);
@@ -256,6 +256,7 @@ void atp_sk_update(struct sock *sk)
 	       !(as->running && as->worker.head));
 	alone = as->running && !as->worker.head && !eof &&
 		as->session.state == ATP_SESSION_JOINED && as->session.over;
+	over = (eof && !as->eof) || (alone && !as->alone);
 	WRITE_ONCE(as->ready, ready);
 	if (alone != as->alone) {
 		WRITE_ONCE(as->alone, alone);
@@ -269,6 +270,8 @@ void atp_sk_update(struct sock *sk)
 		if (eof || (idle && READ_ONCE(as->nospace)))
 			sk->sk_state_change(sk);
 	}
+	if (over)
+		sk_wake_async(sk, SOCK_WAKE_WAITD, POLL_IN);
 	if (idle && sk->sk_shutdown & SEND_SHUTDOWN &&
 	    as->session.state == ATP_SESSION_JOINED)
 		atp_sk_leave(sk);
@@ -298,6 +301,7 @@ static void atp_sk_joined(struct sock *sk)
 	WRITE_ONCE(as->running, true);
 	WRITE_ONCE(sk->sk_state, TCP_ESTABLISHED);
 	sk->sk_state_change(sk);
+	sk_wake_async(sk, SOCK_WAKE_IO, POLL_OUT);
 }
 
 static enum atp_drop atp_sk_data(struct sock *sk, const struct atp_pkt *pkt,

@@ -165,6 +165,56 @@ static bool signalled(const sigset_t *set, int code)
 	return false;
 }
 
+static void ask_for_signals(int fd, sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGRTMIN);
+	ASSERT_EQ(sigprocmask(SIG_BLOCK, set, NULL), 0);
+	ASSERT_EQ(fcntl(fd, F_SETOWN, getpid()), 0);
+	ASSERT_EQ(fcntl(fd, F_SETSIG, SIGRTMIN), 0);
+	ASSERT_EQ(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_ASYNC), 0);
+}
+
+/* Of having joined; of there being no result any more, in two ways */
+TEST(signals_of_a_run)
+{
+	sigset_t set;
+	int fds[2];
+
+	host_net();
+	job_add(2, "");
+	fds[0] = new_socket(SOCK_NONBLOCK);
+	ask_for_signals(fds[0], &set);
+	EXPECT_ERRNO(do_join(fds[0], JOB, 0), EINPROGRESS);
+	fds[1] = new_socket(0);
+	ASSERT_EQ(do_join(fds[1], JOB, 1), 0);
+	EXPECT_TRUE(signalled(&set, POLL_OUT));
+	close(fds[1]);
+	/* alone */
+	EXPECT_TRUE(signalled(&set, POLL_IN));
+	ASSERT_EQ(shutdown(fds[0], SHUT_WR), 0);
+	EXPECT_TRUE(signalled(&set, POLL_IN));
+	EXPECT_EQ(recv(fds[0], fds, 4, 0), 0);
+}
+
+TEST(signals_at_the_ps)
+{
+	sigset_t set;
+	int fds[2];
+
+	host_net();
+	job_add(1, "server");
+	fds[1] = new_socket(SOCK_NONBLOCK);
+	ask_for_signals(fds[1], &set);
+	EXPECT_ERRNO(do_connect(fds[1], JOB, ATP_SERVER), EINPROGRESS);
+	fds[0] = new_socket(0);
+	ASSERT_EQ(do_connect(fds[0], JOB, 0), 0);
+	EXPECT_TRUE(signalled(&set, POLL_OUT));
+	close(fds[0]);
+	EXPECT_TRUE(signalled(&set, POLL_HUP));
+	EXPECT_EQ(recv(fds[1], fds, 4, 0), 0);
+}
+
 /* Nobody asks again in between: there is one signal, when it is enough. */
 TEST(signal_of_enough_room)
 {
@@ -177,12 +227,7 @@ TEST(signal_of_enough_room)
 	join_all(fds, 2);
 	set_sndbuf(fds[0], 32768);
 	n = fill(fds[0], bytes, sizeof(bytes));
-	sigemptyset(&set);
-	sigaddset(&set, SIGRTMIN);
-	ASSERT_EQ(sigprocmask(SIG_BLOCK, &set, NULL), 0);
-	ASSERT_EQ(fcntl(fds[0], F_SETOWN, getpid()), 0);
-	ASSERT_EQ(fcntl(fds[0], F_SETSIG, SIGRTMIN), 0);
-	ASSERT_EQ(fcntl(fds[0], F_SETFL, O_ASYNC), 0);
+	ask_for_signals(fds[0], &set);
 	EXPECT_ERRNO(send(fds[0], large, sizeof(large), MSG_DONTWAIT), EAGAIN);
 	for (i = 0; i < n; i++)
 		push(fds[1], bytes, sizeof(bytes));
