@@ -305,6 +305,20 @@ struct atp_push {
 	bool			part;
 };
 
+/* How long to sleep before another look at what nobody is told of: whether others
+ * have the descriptor still
+ */
+static inline long atp_nap(long timeo)
+{
+	return min_t(long, timeo, HZ);
+}
+
+static inline void atp_woke(long *timeo, long nap, long left)
+{
+	if (*timeo != MAX_SCHEDULE_TIMEOUT)
+		*timeo -= nap - left;
+}
+
 static inline struct atp_sock *atp_sk(const struct sock *sk)
 {
 	return (struct atp_sock *)sk;

@@ -36,18 +36,21 @@ static int atp_wait_result(struct sock *sk, long *timeo)
 {
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
 	u32 run = atp_sk(sk)->run;
+	long nap, left;
 	int err = 0;
 
 	sock_owned_by_me(sk);
 
 	if (atp_sk_may_pull(sk, run))
 		return 0;
-	if (*timeo && atp_sk_owes(sk))
-		return -EMSGSIZE;
 	add_wait_queue(sk_sleep(sk), &wait);
 	while (!atp_sk_may_pull(sk, run)) {
 		if (!*timeo) {
 			err = -EAGAIN;
+			break;
+		}
+		if (atp_sk_owes(sk)) {
+			err = -EMSGSIZE;
 			break;
 		}
 		if (signal_pending(current)) {
@@ -55,7 +58,10 @@ static int atp_wait_result(struct sock *sk, long *timeo)
 			break;
 		}
 		sk_set_bit(SOCKWQ_ASYNC_WAITDATA, sk);
-		sk_wait_event(sk, timeo, atp_sk_may_pull(sk, run), &wait);
+		nap = atp_nap(*timeo);
+		left = nap;
+		sk_wait_event(sk, &left, atp_sk_may_pull(sk, run), &wait);
+		atp_woke(timeo, nap, left);
 		sk_clear_bit(SOCKWQ_ASYNC_WAITDATA, sk);
 	}
 	remove_wait_queue(sk_sleep(sk), &wait);

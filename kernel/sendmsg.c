@@ -218,6 +218,7 @@ static int atp_wait_space(struct sock *sk, u32 cost, long *timeo)
 {
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
 	u32 run = atp_sk(sk)->run;
+	long nap, left;
 	int err = 0;
 
 	sock_owned_by_me(sk);
@@ -236,8 +237,11 @@ static int atp_wait_space(struct sock *sk, u32 cost, long *timeo)
 			err = sock_intr_errno(*timeo);
 			break;
 		}
-		sk_wait_event(sk, timeo, atp_sk_may_push(sk, cost, run),
+		nap = atp_nap(*timeo);
+		left = nap;
+		sk_wait_event(sk, &left, atp_sk_may_push(sk, cost, run),
 			      &wait);
+		atp_woke(timeo, nap, left);
 	}
 	remove_wait_queue(sk_sleep(sk), &wait);
 	return err;

@@ -23,6 +23,62 @@ TEST(fork_shares_the_socket)
 	EXPECT_EQ(sum, 8);
 }
 
+/* All results are there, and who might have pulled them ends while a push sleeps
+ * for the room: it would sleep for ever.
+ */
+TEST(last_one_does_not_sleep)
+{
+	static char bytes[8192], large[60000];
+	int fds[2], n, i, status;
+	pid_t pid;
+
+	join_pair(fds, "");
+	set_sndbuf(fds[0], 32768);
+	n = fill(fds[0], bytes, sizeof(bytes));
+	for (i = 0; i < n; i++)
+		push(fds[1], bytes, sizeof(bytes));
+	for (i = 0; i < n; i++)
+		pull(fds[1], bytes, sizeof(bytes));
+	wait_events(fds[0], POLLIN);
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		wait_asleep(getppid());
+		_exit(0);
+	}
+	EXPECT_ERRNO(send(fds[0], large, sizeof(large), 0), EAGAIN);
+	ASSERT_EQ(waitpid(pid, &status, 0), pid);
+	EXPECT_EQ(status, 0);
+	for (i = 0; i < n; i++)
+		pull(fds[0], bytes, sizeof(bytes));
+	EXPECT_EQ(send(fds[0], large, sizeof(large), 0), sizeof(large));
+}
+
+/* The same at the PS: a pull that waits for what needs the results first */
+TEST(last_one_at_the_ps_does_not_sleep)
+{
+	int32_t lane = 1;
+	int fds[2], status;
+	pid_t pid;
+
+	join_with_server(fds);
+	wait_state(fds[1], ATP_JOINED);
+	set_nonblock(fds[1], false);
+	push(fds[0], &lane, 4);
+	pull(fds[1], &lane, 4);
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		wait_asleep(getppid());
+		_exit(0);
+	}
+	EXPECT_ERRNO(recv(fds[1], &lane, 4, 0), EMSGSIZE);
+	ASSERT_EQ(waitpid(pid, &status, 0), pid);
+	EXPECT_EQ(status, 0);
+	push(fds[1], &lane, 4);
+	pull(fds[0], &lane, 4);
+}
+
 /* The parent pushes and closes, the child pulls and goes on. */
 TEST(child_goes_on)
 {
