@@ -272,7 +272,7 @@ static enum atp_drop rx_gradient(struct atp_ps *ps, u64 now,
 	else if (!same_shape(cell, pkt))
 		return atp_ps_dispute(ps, now, cell, pkt, out);
 	note_marks(ps, cell, pkt);
-	if (atp_ps_dispute_vote(ps, now, cell, out))
+	if (atp_ps_dispute_vote(ps, now, cell, pkt->bitmap0, out))
 		return ATP_DROP_DISAGREE;
 
 	if (cell->state == ATP_CELL_COMPLETE)

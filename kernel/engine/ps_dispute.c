@@ -54,19 +54,28 @@ static bool settle(struct atp_ps *ps, u64 now, const struct atp_cell *cell,
 	return true;
 }
 
+/* Who says two things is wrong, whatever the others say. */
+static bool says_two_things(struct atp_ps *ps, u64 now, u32 twice,
+			    struct atp_ps_out *out)
+{
+	if (!twice)
+		return false;
+	atp_ps_end(ps, now, ATP_REASON_DISAGREE, twice, out);
+	return true;
+}
+
 /* A packet whose shape is not the cell's */
 enum atp_drop atp_ps_dispute(struct atp_ps *ps, u64 now,
 			     const struct atp_cell *cell,
 			     const struct atp_pkt *pkt, struct atp_ps_out *out)
 {
 	struct atp_ps_dispute *d = &ps->dispute;
-	u32 twice = cell->seen & pkt->bitmap0;
+	u32 others = cell->seen;
 
-	/* who says two things is wrong, whatever the others say */
-	if (twice) {
-		atp_ps_end(ps, now, ATP_REASON_DISAGREE, twice, out);
+	if (d->open && d->seq == pkt->seq)
+		others |= same_shape(d, pkt) ? d->odd : d->other;
+	if (says_two_things(ps, now, pkt->bitmap0 & others, out))
 		return ATP_DROP_DISAGREE;
-	}
 	if (!d->open) {
 		d->open = true;
 		d->seq = pkt->seq;
@@ -89,13 +98,18 @@ enum atp_drop atp_ps_dispute(struct atp_ps *ps, u64 now,
 	return ATP_DROP_DISAGREE;
 }
 
-/* A packet with the cell's shape has come.  Return: whether the run has ended
- * by that.
+/* A packet of @ranks with the cell's shape has come.  Return: whether the run has
+ * ended by that.
  */
 bool atp_ps_dispute_vote(struct atp_ps *ps, u64 now,
-			 const struct atp_cell *cell, struct atp_ps_out *out)
+			 const struct atp_cell *cell, u32 ranks,
+			 struct atp_ps_out *out)
 {
-	return ps->dispute.open && ps->dispute.seq == cell->seq &&
+	const struct atp_ps_dispute *d = &ps->dispute;
+
+	if (!d->open || d->seq != cell->seq)
+		return false;
+	return says_two_things(ps, now, ranks & (d->other | d->odd), out) ||
 	       settle(ps, now, cell, out);
 }
 

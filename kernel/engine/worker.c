@@ -312,7 +312,9 @@ static void advance(struct atp_worker *w, u64 now)
 	atp_timer_restart(w, now);
 }
 
-/* Every mark counts, whatever its packet is good for otherwise. */
+/* Every mark counts, whatever its packet is good for otherwise; but for a
+ * duplicate's, whose first copy came by the same way.
+ */
 static void rx_congestion(struct atp_worker *w, const struct atp_pkt *pkt)
 {
 	atp_cong_cap(&w->cong, pkt->cap);

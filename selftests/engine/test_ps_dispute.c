@@ -118,6 +118,31 @@ TEST(one_rank_two_shapes)
 	EXPECT_EQ(push(0xf, 'x', 0), ATP_OK);
 	EXPECT_EQ(push(0x8, 'l', ATP_F_RESEND), ATP_DROP_DISAGREE);
 	expect_end(0x8);
+	/* first the one that differs, then what others have */
+	start_run();
+	EXPECT_EQ(push(0x1, 'x', 0), ATP_OK);
+	EXPECT_EQ(push(0x2, 'e', 0), ATP_DROP_DISAGREE);
+	expect_open();
+	EXPECT_EQ(push(0x2, 'x', 0), ATP_DROP_DISAGREE);
+	expect_end(0x2);
+	/* two that differ, in either order */
+	start_run();
+	EXPECT_EQ(push(0x1, 'x', 0), ATP_OK);
+	EXPECT_EQ(push(0x2, 'e', 0), ATP_DROP_DISAGREE);
+	EXPECT_EQ(push(0x2, 't', 0), ATP_DROP_DISAGREE);
+	expect_end(0x2);
+	start_run();
+	EXPECT_EQ(push(0x1, 'x', 0), ATP_OK);
+	EXPECT_EQ(push(0x2, 'e', 0), ATP_DROP_DISAGREE);
+	EXPECT_EQ(push(0x4, 't', 0), ATP_DROP_DISAGREE);
+	expect_open();
+	EXPECT_EQ(push(0x4, 'e', 0), ATP_DROP_DISAGREE);
+	expect_end(0x4);
+	/* of two only one is wrong */
+	begin(2);
+	EXPECT_EQ(push(0x1, 'x', 0), ATP_OK);
+	EXPECT_EQ(push(0x2, 'e', 0), ATP_DROP_DISAGREE);
+	expect_end(0x3);
 }
 
 /* Nothing is added that differs, nor acknowledged. */
