@@ -305,8 +305,8 @@ struct atp_push {
 	bool			part;
 };
 
-/* How long to sleep before another look at what nobody is told of: whether others
- * have the descriptor still
+/* How long to sleep before another look at what nobody is told of: whether
+ * others have the descriptor still
  */
 static inline long atp_nap(long timeo)
 {

@@ -211,20 +211,25 @@ static struct dst_entry *atp_route6(struct net *net,
 	return de;
 }
 
-/* Device of a route, NULL if the route ended just now: what IP puts into its place
- * has the least MTU that there is, and takes nothing.  Who has the route does not
- * keep the device.  Context: RCU.
+/* Device of a route, NULL if the route ended just now: what IP puts into its
+ * place has the least MTU that there is, and takes nothing.  Who has the route
+ * does not keep the device.
+ *
+ * Context: RCU.
  */
 static const struct net_device *atp_route_dev(const struct dst_entry *de)
 {
 	const struct net_device *dev = READ_ONCE(de->dev);
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_any_held(), "nothing keeps the device");
+
 	return dev == blackhole_netdev ? NULL : dev;
 }
 
-/* MTU of device and route, or -ENETUNREACH.  What IP has heard of the path since is no better
- * than whoever said so (icmp.c), so an exception to the route does not count.
- * That there is one is said by a bit field, which cannot be read once.
+/* MTU of device and route, or -ENETUNREACH.  What IP has heard of the path
+ * since is no better than whoever said so (icmp.c), so an exception to the
+ * route does not count.  That there is one is said by a bit field, which cannot
+ * be read once.
  */
 static int atp_mtu4(const struct rtable *rt)
 {

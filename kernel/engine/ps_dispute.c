@@ -98,8 +98,8 @@ enum atp_drop atp_ps_dispute(struct atp_ps *ps, u64 now,
 	return ATP_DROP_DISAGREE;
 }
 
-/* A packet of @ranks with the cell's shape has come.  Return: whether the run has
- * ended by that.
+/* A packet of @ranks with the cell's shape has come.  Return: whether the run
+ * has ended by that.
  */
 bool atp_ps_dispute_vote(struct atp_ps *ps, u64 now,
 			 const struct atp_cell *cell, u32 ranks,

@@ -214,7 +214,7 @@ TEST(switch_comes_and_goes)
 	sim_free(&s);
 }
 
-/* Some ranks elsewhere: it does not wait for those, and makes nothing slower. */
+/* Some ranks elsewhere: it does not wait for those, nor makes things slower. */
 TEST(ranks_that_are_not_behind_it)
 {
 	struct sim_cfg cfg = usual;

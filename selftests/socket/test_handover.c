@@ -23,8 +23,8 @@ TEST(fork_shares_the_socket)
 	EXPECT_EQ(sum, 8);
 }
 
-/* All results are there, and who might have pulled them ends while a push sleeps
- * for the room: it would sleep for ever.
+/* All results are there, and who might have pulled them ends while a push
+ * sleeps for the room: it would sleep for ever.
  */
 TEST(last_one_does_not_sleep)
 {

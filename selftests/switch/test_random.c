@@ -305,8 +305,8 @@ TEST(quota_of_an_earlier_run)
 	c_close();
 }
 
-/* A rank lets the others wait for long.  What they have in the switch goes to who
- * takes it within a quota, and to nothing else of another job.
+/* A rank lets the others wait for long.  What they have in the switch goes to
+ * who takes it within a quota, and to nothing else of another job.
  */
 TEST(sums_of_another_job)
 {
