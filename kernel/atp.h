@@ -430,6 +430,7 @@ int atp_sk_errno(const struct sock *sk);
 /* worker_send.c */
 void atp_sk_push(struct sock *sk);
 void atp_sk_send_ctl(struct atp_sock *as, u8 type);
+void atp_sk_give_up(struct sock *sk, u32 reason);
 void atp_sk_too_big(struct sock *sk);
 
 /* worker_run.c */

@@ -28,6 +28,8 @@ int atp_reason_errno(u32 reason)
 		return -EOWNERDEAD;
 	case ATP_REASON_PS_SILENT:
 		return -EHOSTDOWN;
+	case ATP_REASON_UNANSWERED:
+		return -ECOMM;
 	default:
 		return -ECONNABORTED;
 	}

@@ -80,6 +80,10 @@ static void atp_sk_timeout(struct sock *sk)
 	}
 	if (as->running && as->session.state == ATP_SESSION_JOINED) {
 		atp_worker_timeout(&as->worker, now);
+		if (atp_worker_unanswered(&as->worker, now)) {
+			atp_sk_give_up(sk, ATP_REASON_UNANSWERED);
+			return;
+		}
 		atp_sk_push(sk);
 	}
 	atp_sk_arm(sk);

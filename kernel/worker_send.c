@@ -78,19 +78,30 @@ static bool atp_sk_held(const struct atp_sock *as)
 	return sk_wmem_alloc_get(&as->sk) >= READ_ONCE(as->sk.sk_sndbuf);
 }
 
+/* Its fragments, or what is to come of them, will never pass the path: tell the
+ * others, too.  Context: socket lock, in a run.
+ */
+void atp_sk_give_up(struct sock *sk, u32 reason)
+{
+	struct atp_sock *as = atp_sk(sk);
+
+	sock_owned_by_me(sk);
+
+	atp_leave(as);
+	atp_sk_fail(sk, reason, BIT(as->rank));
+}
+
 /* Its fragments do not fit the path.  Context: socket lock. */
 void atp_sk_too_big(struct sock *sk)
 {
-	struct atp_sock *as = atp_sk(sk);
+	const struct atp_sock *as = atp_sk(sk);
 
 	sock_owned_by_me(sk);
 
 	/* ICMP found a worker; its owner may have made it the server since */
 	if (as->dead || as->server || as->session.state != ATP_SESSION_JOINED)
 		return;
-	/* they never will: tell the others, too */
-	atp_leave(as);
-	atp_sk_fail(sk, ATP_REASON_MTU, BIT(as->rank));
+	atp_sk_give_up(sk, ATP_REASON_MTU);
 }
 
 /**

@@ -200,7 +200,7 @@ static void send_new(struct atp_worker *w)
 		w->unsent = w->unsent->next;
 }
 
-static void send_again(struct atp_worker *w, u32 seq)
+static void send_again(struct atp_worker *w, u32 seq, u64 now)
 {
 	struct atp_frag *f = atp_frag(w, seq);
 
@@ -208,6 +208,8 @@ static void send_again(struct atp_worker *w, u32 seq)
 	f->state |= ATP_FRAG_RESENT;
 	w->stats.resent++;
 	w->lost--;
+	if (seq == w->una && !w->tries++)
+		w->trying = now;
 	/* atp_worker_next() names the first */
 	w->rtx = seq + 1;
 }
@@ -233,7 +235,7 @@ u32 atp_worker_build(struct atp_worker *w, u32 seq, u64 now, void *buf)
 	if (seq == w->nxt)
 		send_new(w);
 	else
-		send_again(w, seq);
+		send_again(w, seq, now);
 	f->sent = now;
 	atp_flight_add(w, seq);
 	/* the timer is una's */
@@ -257,6 +259,8 @@ static enum atp_drop rx_raw_request(struct atp_worker *w, u64 now, u32 seq)
 {
 	struct atp_frag *f = atp_frag(w, seq);
 
+	if (seq == w->una)
+		w->tries = 0;
 	/* Asked for again while they are on their way */
 	if ((f->state & ATP_FRAG_RAW) &&
 	    (f->state & ATP_FRAG_LOST || now - f->sent < w->rtt.rto))
@@ -331,6 +335,7 @@ static void rx_result(struct atp_worker *w, u64 now, const struct atp_pkt *pkt)
 	struct atp_frag *f = atp_frag(w, pkt->seq);
 	struct atp_chunk *chunk = f->chunk;
 
+	w->tries = 0;
 	read_lanes(w, chunk, pkt);
 	if (pkt->flags & ATP_F_OVERFLOW)
 		chunk->overflow = true;

@@ -74,6 +74,11 @@ static inline u32 *atp_chunk_lanes(const struct atp_chunk *chunk, u32 offset,
 /* A burst waits for this part of the window, at most */
 #define ATP_GATHER_PART		4
 
+/* Times that the oldest fragment is sent again without an answer, at least,
+ * before the run is given up
+ */
+#define ATP_TRIES	64
+
 /* Answered later transmissions that make one lost */
 #define ATP_DUP_THRESH	3
 
@@ -147,6 +152,9 @@ struct atp_worker_stats {
  * @holes: something behind una had been answered then, so una was lost
  * @asked: STATUS has had una sent again since the timer ran
  * @told: STATUS has named who is missing at una since the timer ran
+ * @tries: times that una was sent again since the PS last said that it has it,
+ *	or anything was answered
+ * @trying: when the first of these was
  * @loss_end: nxt at the time of the timeout
  * @waiting: ranks that the PS waits for at una, as far as it has said
  * @server: the PS waits for its application at una, as far as it has said
@@ -181,6 +189,8 @@ struct atp_worker {
 	bool	holes;
 	bool	asked;
 	bool	told;
+	u32	tries;
+	u64	trying;
 	u32	loss_end;
 	u32	waiting;
 	bool	server;
@@ -248,5 +258,9 @@ u64 atp_worker_rto(const struct atp_worker *w, u64 now);
 u64 atp_worker_deadline(const struct atp_worker *w);
 /* Harmless if called early */
 void atp_worker_timeout(struct atp_worker *w, u64 now);
+/* Is the PS, which may well answer PING, deaf or mute for fragments?  Then the
+ * caller ends the run (%ATP_REASON_UNANSWERED).  To be asked now and then.
+ */
+bool atp_worker_unanswered(const struct atp_worker *w, u64 now);
 
 #endif /* _ATP_ENGINE_WORKER_H */

@@ -188,6 +188,28 @@ void atp_worker_timeout(struct atp_worker *w, u64 now)
 	atp_timer_restart(w, now);
 }
 
+/*
+ * Control packets may pass where fragments do not: on a path with a hop of a
+ * smaller MTU that says nothing, or a filter.  PONG says that the PS lives, but
+ * nothing would ever come of the run, and nobody at the PS may wait for
+ * anything.
+ *
+ * A PS that gets una again always answers: with the result, with STATUS that
+ * has me in it, or with a request for raw values, since una is its oldest
+ * fragment, or an older one.  STATUS that has not is no answer, as others'
+ * questions bring it about.  If one packet of three is lost on each of four
+ * legs (30 %), three of four tries fail, and 64 in a row with a probability of
+ * 2 in 10^8; most often there are more, as tries are at most a second apart,
+ * and for the first second since the PS was heard of much less, and must take
+ * the job's timeout, too.  So it takes that long or a minute, whichever is
+ * longer.  A host that was suspended has to try as often.
+ */
+bool atp_worker_unanswered(const struct atp_worker *w, u64 now)
+{
+	/* the last one may still be answered */
+	return w->tries > ATP_TRIES && now - w->trying >= w->params.timeout;
+}
+
 /* Peers wait for me at a fragment later than una: all before it are complete,
  * so the answers to what I have in flight of those are lost.
  */
@@ -232,6 +254,7 @@ static void waits(struct atp_worker *w, u64 now, u32 missing)
 {
 	const struct atp_frag *f = atp_frag(w, w->una);
 
+	w->tries = 0;
 	/* A round trip in which no peer had a part.  Of the last transmission:
 	 * only that one asked, or it is within the timer.  Who has not asked is
 	 * told as well if a rank at the same address has.

@@ -208,6 +208,25 @@ static void sim_session_out(struct sim *s, u32 rank, u8 type)
 	sim_leg(s, SIM_AT_SWITCH_UP, rank, buf, len, false, NULL);
 }
 
+static bool sim_may_fail(const struct sim *s)
+{
+	return s->cfg.dead || s->cfg.dead_ps || s->cfg.few || s->cfg.hole_up ||
+	       s->cfg.hole_down;
+}
+
+/* As the kernel: the others are told */
+static void sim_give_up(struct sim *s, u32 rank)
+{
+	struct sim_worker *w = &s->w[rank];
+
+	ASSERT_TRUE(sim_may_fail(s));
+	sim_session_out(s, rank, ATP_TYPE_LEAVE);
+	w->session.state = ATP_SESSION_FAILED;
+	w->session.reason = ATP_REASON_UNANSWERED;
+	w->session.ranks = 1U << rank;
+	w->failed = s->now;
+}
+
 /* What the kernel does after each event: applications, packets, the timer */
 static void sim_worker_go(struct sim *s, u32 rank)
 {
@@ -222,13 +241,17 @@ static void sim_worker_go(struct sim *s, u32 rank)
 	while ((type = atp_session_tick(&w->session, s->now)))
 		sim_session_out(s, rank, type);
 	if (w->session.state == ATP_SESSION_FAILED) {
-		ASSERT_TRUE(s->cfg.dead || s->cfg.dead_ps || s->cfg.few);
+		ASSERT_TRUE(sim_may_fail(s));
 		w->failed = s->now;
 		return;
 	}
 
 	if (w->running) {
 		atp_worker_timeout(&w->worker, s->now);
+		if (atp_worker_unanswered(&w->worker, s->now)) {
+			sim_give_up(s, rank);
+			return;
+		}
 		sim_enter(s, rank);
 		sim_app(s, rank);
 		gathers = atp_worker_gathers(&w->worker, SIM_BURST);

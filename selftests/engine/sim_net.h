@@ -66,6 +66,17 @@ static struct sim_event sim_take(struct sim *s)
 	return first;
 }
 
+/* What passes PING, but no data */
+static bool sim_in_hole(const struct sim *s, enum sim_kind to, u32 rank,
+			const u8 *packet, u32 len)
+{
+	u32 ranks = to == SIM_AT_SWITCH_UP ? s->cfg.hole_up :
+		    to == SIM_AT_WORKER ? s->cfg.hole_down : 0;
+
+	return ranks & (1U << rank) && s->now >= s->cfg.hole_from &&
+	       packet[1] == ATP_TYPE_DATA && len > s->cfg.hole_fits;
+}
+
 /* A packet takes one leg to where .kind says.  A shared leg serves one packet
  * after the other.
  */
@@ -76,7 +87,8 @@ static void sim_leg(struct sim *s, enum sim_kind kind, u32 rank,
 	u32 copies = 1;
 
 	s->packets++;
-	if (sim_chance(s, s->cfg.loss))
+	if (sim_chance(s, s->cfg.loss) ||
+	    sim_in_hole(s, kind, rank, packet, len))
 		return;
 	if (sim_chance(s, s->cfg.mark))
 		ce = true;

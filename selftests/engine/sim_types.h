@@ -64,6 +64,11 @@
  * @dead: ranks that die at @dies
  * @dead_ps: the PS does
  * @dies: see @dead
+ * @hole_up: ranks whose data are lost on the way from them, from @hole_from on;
+ *	control packets pass
+ * @hole_down: the same of ranks on the way to them
+ * @hole_fits: bytes of a packet that is not lost there
+ * @hole_from: see @hole_up
  * @few: ranks that push @most chunks and then none
  * @most: see @few
  * @limit: virtual time within which all must be done, or have failed
@@ -90,6 +95,8 @@ struct sim_cfg {
 	u32 dead;
 	bool dead_ps;
 	u64 dies;
+	u32 hole_up, hole_down, hole_fits;
+	u64 hole_from;
 	u32 few, most;
 	u64 limit;
 	bool server;

@@ -283,4 +283,135 @@ TEST(status_without_me)
 	done();
 }
 
+/* So many expiries, and una is sent again each time. */
+static void ask(u32 n)
+{
+	while (n--) {
+		expire();
+		ASSERT_TRUE(send_one());
+		EXPECT_EQ(sent.seq, w.una);
+	}
+}
+
+/* Nothing comes but PONG, which the session hears: it takes many tries, ... */
+TEST(unanswered)
+{
+	start();
+	push_frags(4);
+	EXPECT_EQ(send_all(), 4);
+	ask(ATP_TRIES);
+	EXPECT_GT(now, SEC + 4 * params.timeout);
+	EXPECT_FALSE(atp_worker_unanswered(&w, now + SEC));
+	ask(1);
+	EXPECT_TRUE(atp_worker_unanswered(&w, now));
+	done();
+}
+
+/* ... and the timeout from the first of them on, though the timer is short. */
+TEST(unanswered_for_a_moment)
+{
+	u64 first;
+
+	start();
+	push_frags(4);
+	EXPECT_EQ(send_all(), 4);
+	now += 100 * USEC;
+	EXPECT_EQ(answer(0), ATP_OK);
+	ask(1);
+	first = now;
+	ask(ATP_TRIES + 1);
+	EXPECT_LT(now, first + SEC);
+	EXPECT_FALSE(atp_worker_unanswered(&w, now));
+	EXPECT_FALSE(atp_worker_unanswered(&w, first + params.timeout - 1));
+	EXPECT_TRUE(atp_worker_unanswered(&w, first + params.timeout));
+
+	/* no time counts in which nothing was asked */
+	EXPECT_EQ(answer(1), ATP_OK);
+	EXPECT_EQ(answer(2), ATP_OK);
+	EXPECT_EQ(answer(3), ATP_OK);
+	now += 10 * params.timeout;
+	push_frags(2);
+	EXPECT_EQ(send_all(), 2);
+	now += 100 * USEC;
+	EXPECT_EQ(answer(4), ATP_OK);
+	ask(ATP_TRIES + 1);
+	EXPECT_FALSE(atp_worker_unanswered(&w, now));
+	done();
+}
+
+/* What cannot be sent asks nothing: the host has no memory. */
+TEST(unanswered_as_nothing_was_asked)
+{
+	u32 i;
+
+	start();
+	push_frags(4);
+	EXPECT_EQ(send_all(), 4);
+	ask(1);
+	for (i = 0; i < 2 * ATP_TRIES; i++)
+		expire();
+	EXPECT_GT(now, SEC + params.timeout);
+	EXPECT_FALSE(atp_worker_unanswered(&w, now));
+	ASSERT_TRUE(send_one());
+	EXPECT_EQ(w.tries, 2);
+	done();
+}
+
+static void asked_in_vain(void)
+{
+	ask(ATP_TRIES + 1);
+	EXPECT_TRUE(atp_worker_unanswered(&w, now + params.timeout));
+}
+
+static void answered(void)
+{
+	EXPECT_FALSE(atp_worker_unanswered(&w, now + params.timeout));
+	ask(ATP_TRIES);
+	EXPECT_FALSE(atp_worker_unanswered(&w, now + params.timeout));
+	ask(1);
+	EXPECT_TRUE(atp_worker_unanswered(&w, now + params.timeout));
+}
+
+/* Which packets show that the PS has got una, or that results come back */
+TEST(what_is_an_answer)
+{
+	start();
+	push_frags(10);
+	EXPECT_EQ(send_all(), 10);
+	asked_in_vain();
+	/* peers are late, or the application at the PS */
+	EXPECT_EQ(status(0, 0x2), ATP_OK);
+	answered();
+	EXPECT_EQ(status(0, 0xf), ATP_OK);
+	answered();
+	/* it has my part, but cannot use it as it is */
+	EXPECT_EQ(raw_request(0), ATP_OK);
+	answered();
+	EXPECT_EQ(answer(3), ATP_OK);
+	answered();
+	EXPECT_EQ(answer(0), ATP_OK);
+	EXPECT_EQ(w.tries, 0);
+	done();
+}
+
+/* Others ask for una, or are where my results have been lost. */
+TEST(what_is_no_answer)
+{
+	u32 i;
+
+	start();
+	push_frags(10);
+	EXPECT_EQ(send_all(), 10);
+	for (i = 0; i <= ATP_TRIES; i++) {
+		EXPECT_FALSE(atp_worker_unanswered(&w, now + params.timeout));
+		ask(1);
+		now += USEC;
+		EXPECT_EQ(status(0, 0x5), ATP_OK);
+		EXPECT_EQ(status(9, 0xd), ATP_OK);
+		EXPECT_EQ(raw_request(5), i ? ATP_DROP_DUPLICATE : ATP_OK);
+	}
+	EXPECT_TRUE(atp_worker_unanswered(&w, now + params.timeout));
+	done();
+}
+
 TAP_MAIN()

@@ -45,6 +45,8 @@ static void check_worker(const struct atp_worker *w)
 	CHECK(n == inflight && w->newest == prev);
 	/* who has something under way will hear of time */
 	CHECK(w->una == w->nxt || w->timer);
+	/* and asks for nothing else */
+	CHECK(w->una != w->nxt || !w->tries);
 	CHECK(atp_cong_window(&w->cong) >= 1);
 }
 

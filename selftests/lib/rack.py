@@ -62,6 +62,24 @@ def atp(host, *words):
     return done.returncode, done.stdout
 
 
+@contextlib.contextmanager
+def hole(host):
+    """On the way to this host IPv4 packets from 128 bytes on are lost: data,
+    but for a fragment of a few lanes, and not PING or PONG."""
+    tc = f"tc -n atp-{host} -batch -"
+    subprocess.run(tc.split(), check=True, text=True, input="""
+        qdisc add dev eth0 ingress
+        filter add dev eth0 ingress protocol ip prio 1 u32 match u16 0 0xff80 \
+            at 2 action pass
+        filter add dev eth0 ingress protocol ip prio 2 matchall action drop
+    """)
+    try:
+        yield
+    finally:
+        subprocess.run(tc.split(), check=True, text=True,
+                       input="qdisc del dev eth0 ingress")
+
+
 def run(tests):
     """Each test is a function; its name, in words, is what it shows."""
     failed = 0

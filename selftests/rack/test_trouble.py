@@ -12,8 +12,8 @@ import sys
 import numpy as np
 
 from ranks import (JOB, LONG, WORKERS, Run, add_job, atp, expect, failure,
-                   gradients, inside, main, no_memory, rack, refused, same,
-                   settle, total)
+                   gradients, hole, inside, main, no_memory, rack, refused,
+                   same, settle, total)
 
 
 def a_silent_rank_is_named():
@@ -49,6 +49,23 @@ def a_silent_ps_is_told_from_a_silent_rank():
                    f"job {JOB}: the PS is silent, or this host is cut off")
         finally:
             rack("link", "ps", "up")
+
+
+def a_path_that_loses_data_is_told_from_silence():
+    with Run() as jobs:
+        # so that its timer is short
+        for _ in range(20):
+            settle({(job, 0): job.allreduce_start(np.ones(1000, np.float32))
+                    for job in jobs})
+        with hole("w2"):
+            requests = [job.allreduce_start(np.ones(1000, np.float32))
+                        for job in jobs]
+            error = failure(requests[2].wait, 2 * LONG)
+        expect(error.errno, errno.ECOMM)
+        expect(error.reason, atp.Reason.UNANSWERED)
+        expect(error.ranks, (2,))
+        expect(error.strerror, f"job {JOB}: the PS lives, but answers no "
+               "fragment: path MTU?")
 
 
 def ranks_that_left_are_named():
@@ -277,6 +294,7 @@ def flags_that_there_are_not():
 TESTS = (
     a_silent_rank_is_named,
     a_silent_ps_is_told_from_a_silent_rank,
+    a_path_that_loses_data_is_told_from_silence,
     ranks_that_left_are_named,
     joining_fails_in_words,
     arguments_are_checked,

@@ -139,6 +139,8 @@ struct atp_hdr {
  * @ATP_REASON_SERVER: the application at the PS has closed its socket
  * @ATP_REASON_PS_SILENT: a worker has not heard of the PS for the job's
  *	timeout
+ * @ATP_REASON_UNANSWERED: the PS answers PING, but no fragment of a worker: the
+ *	path loses these, or what comes back
  */
 enum atp_reason {
 	ATP_REASON_NONE = 0,
@@ -153,6 +155,7 @@ enum atp_reason {
 	ATP_REASON_LATE = 9,
 	ATP_REASON_SERVER = 10,
 	ATP_REASON_PS_SILENT = 11,
+	ATP_REASON_UNANSWERED = 12,
 };
 
 /**

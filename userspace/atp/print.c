@@ -23,6 +23,7 @@ static const char * const reasons[] = {
 	[ATP_REASON_LATE] = "late",
 	[ATP_REASON_SERVER] = "server",
 	[ATP_REASON_PS_SILENT] = "ps-silent",
+	[ATP_REASON_UNANSWERED] = "unanswered",
 };
 
 static const char * const states[] = {

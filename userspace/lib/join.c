@@ -261,6 +261,10 @@ static void say_reason(struct text *text, const struct atp *atp)
 	case ATP_REASON_PS_SILENT:
 		say(text, "the PS is silent, or this host is cut off");
 		return;
+	case ATP_REASON_UNANSWERED:
+		say(text,
+		    "the PS lives, but answers no fragment: path MTU?");
+		return;
 	case ATP_REASON_REJOIN:
 		say_ranks(text, info->ranks, "has started again",
 			  "have started again");

@@ -23,7 +23,7 @@ local reasons = {
 	[0] = "none", [1] = "left", [2] = "silent", [3] = "rejoin",
 	[4] = "disagree", [5] = "epoch", [6] = "mismatch", [7] = "removed",
 	[8] = "mtu", [9] = "late",
-	[10] = "server", [11] = "ps-silent",
+	[10] = "server", [11] = "ps-silent", [12] = "unanswered",
 }
 
 local atpgrad = Proto("atpgrad", "Gradient aggregation (ATP)")

@@ -51,6 +51,7 @@ class Reason(enum.IntEnum):
     LATE = 9
     SERVER = 10
     PS_SILENT = 11
+    UNANSWERED = 12
 
 
 class _Info(ctypes.Structure):
