@@ -81,7 +81,7 @@ struct sw_addr {
 #define SW_HOST_ROUTED		0x01	/* another subnet than the PS's */
 #define SW_HOST_FIXED_DEV	0x02	/* the operator said which port */
 #define SW_HOST_FIXED_MAC	0x04	/* and which MAC address */
-#define SW_HOST_SHARED		0x08	/* the PS or a lower rank has its address */
+#define SW_HOST_SHARED		0x08	/* the address of a lower rank or PS */
 
 /**
  * struct sw_host - a worker or the PS of a job, as the switch sees it
