@@ -476,7 +476,7 @@ int atp_path_mtu(struct net *net, const struct in6_addr *src,
 {
 	int mtu;
 
-	/* the job, and with it the UDP socket, may go just now, and the device */
+	/* the job, with it the UDP socket, and the device may go just now */
 	rcu_read_lock();
 	if (ipv6_addr_v4mapped(dst))
 		mtu = atp_path_mtu4(net, src->s6_addr32[3], dst->s6_addr32[3],
