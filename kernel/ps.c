@@ -340,8 +340,8 @@ bool atp_ps_icmp(struct atp_job *job, u32 ranks, u32 epoch, bool too_big)
 
 /* Send some of what was built, and then more: what IP does with a packet may
  * take long, and the host is to get on.  Gradients of several workers come in
- * on several CPUs; a tasklet runs on one at a time, so parameter packets leave in
- * the order in which fragments were completed: out of order they look like
+ * on several CPUs; a tasklet runs on one at a time, so parameter packets leave
+ * in the order in which fragments were completed: out of order they look like
  * losses.
  */
 static void atp_ps_send(struct tasklet_struct *t)
