@@ -39,7 +39,7 @@
 	X(OUT_PACKETS,	"out_packets",	"packets sent")			   \
 	X(OUT_BURSTS,	"out_bursts",	"bursts of several packets sent") \
 	X(OUT_MULTICAST, "out_multicast", "packets for switches to copy")  \
-	X(OUT_ERRORS,	"out_errors",	"packets that IP did not take")	   \
+	X(OUT_ERRORS,	"out_errors",	"packets that did not leave")	   \
 	X(OUT_HELD,	"out_held",	"sendings put off: send buffer full") \
 	X(OUT_NOMEM,	"out_nomem",	"sendings that had no memory")	   \
 	X(ERR_NOMEM,	"errqueue_nomem", "messages of the error queue lost")  \

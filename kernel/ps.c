@@ -28,7 +28,7 @@ struct atp_ps_burst {
 	u32	n;
 };
 
-/* Bursts that leave in one go; more than the copies of any one packet */
+/* Bursts that leave in one go */
 #define ATP_PS_BUDGET	64
 
 static struct atp_ps_burst *atp_ps_burst(struct sk_buff *skb)
@@ -460,7 +460,14 @@ static enum hrtimer_restart atp_ps_timer(struct hrtimer *timer)
 /* Context: atp_ps_host.lock, or nobody else has it any more. */
 static void atp_ps_purge(struct atp_ps_host *ps)
 {
-	__skb_queue_purge(&ps->out);
+	struct atp_job *job = ps->job;
+	struct sk_buff *skb;
+
+	while ((skb = __skb_dequeue(&ps->out))) {
+		atp_count(job->net, job, ATP_MIB_OUT_ERRORS,
+			  atp_ps_burst(skb)->n);
+		kfree_skb(skb);
+	}
 	memset(ps->open, 0, sizeof(ps->open));
 	ps->out_bytes = 0;
 }
@@ -529,8 +536,10 @@ void atp_ps_shutdown(struct atp_job *job)
 	struct atp_ps_host *ps = job->ps;
 	struct atp_ps_out out = {};
 
+	/* one run of the tasklet sends the end of the run to all */
+	BUILD_BUG_ON(ATP_PS_BUDGET < ATP_MAX_WORKERS);
 	spin_lock_bh(&ps->lock);
-	/* the end of the run leaves at once, and no result is needed then */
+	/* that leaves at once, and no result is needed then */
 	atp_ps_purge(ps);
 	atp_ps_stop(&ps->engine, &out);
 	ps->stopped = true;

@@ -314,7 +314,7 @@ static bool atp_burst_take(struct net *net, struct sk_buff *skb, u32 headers)
 		goto leave;
 	atp_addresses(skb, &src, &dst, &ce);
 	job = atp_job_find(atp_pernet(net), pkt.job);
-	if (!job || atp_way(job, &pkt, &src, &dst, &ranks) || !ranks ||
+	if (!job || atp_way(job, &pkt, &src, &dst, &ranks) ||
 	    !atp_burst_plain(skb, &pkt))
 		goto leave;
 

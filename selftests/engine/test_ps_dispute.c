@@ -138,11 +138,6 @@ TEST(one_rank_two_shapes)
 	expect_open();
 	EXPECT_EQ(push(0x4, 'e', 0), ATP_DROP_DISAGREE);
 	expect_end(0x4);
-	/* of two only one is wrong */
-	begin(2);
-	EXPECT_EQ(push(0x1, 'x', 0), ATP_OK);
-	EXPECT_EQ(push(0x2, 'e', 0), ATP_DROP_DISAGREE);
-	expect_end(0x3);
 }
 
 /* Nothing is added that differs, nor acknowledged. */

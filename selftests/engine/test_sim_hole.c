@@ -150,50 +150,47 @@ TEST(loss_of_a_third_is_no_hole)
 	printf("# %llu times sent again\n", (unsigned long long)tries);
 }
 
-/* Others are late, for hours, and most questions or answers are lost. */
-TEST(late_is_no_hole)
+/* With loss and without, by a switch and without; it takes so long at least */
+static void waits_for_long(struct sim_cfg cfg, u64 least)
 {
-	struct sim_cfg cfg = usual;
 	struct sim s;
 	u32 i;
 
 	cfg.timeout = 30 * SEC;
-	cfg.slow = 0x6;
-	cfg.wait = 3 * 3600 * SEC;
-	cfg.chunks = 3;
-	cfg.limit = 4 * cfg.wait;
 	for (i = 0; i < 4; i++) {
 		cfg.net_seed++;
 		cfg.loss = i % 2 ? 300000 : 0;
 		cfg.aggregators = i / 2 ? 0 : 256;
 		run(&s, &cfg);
-		EXPECT_GE(s.now, SEC + 2 * cfg.wait);
+		EXPECT_GT(s.now, least);
 		sim_free(&s);
 	}
+}
+
+/* Others are late, for hours, and most questions or answers are lost. */
+TEST(late_is_no_hole)
+{
+	struct sim_cfg cfg = usual;
+
+	cfg.slow = 0x6;
+	cfg.wait = 3 * 3600 * SEC;
+	cfg.chunks = 3;
+	cfg.limit = 4 * cfg.wait;
+	waits_for_long(cfg, 2 * cfg.wait);
 }
 
 /* So is the application at the PS. */
 TEST(a_late_application_is_no_hole)
 {
 	struct sim_cfg cfg = usual;
-	struct sim s;
-	u32 i;
 
-	cfg.timeout = 30 * SEC;
 	cfg.server = true;
 	cfg.think = 4 * 3600 * SEC;
 	cfg.chunks = 4;
 	cfg.ahead = 1;
 	cfg.elements = 100;
 	cfg.limit = 40 * cfg.think;
-	for (i = 0; i < 4; i++) {
-		cfg.net_seed++;
-		cfg.loss = i % 2 ? 300000 : 0;
-		cfg.aggregators = i / 2 ? 0 : 256;
-		run(&s, &cfg);
-		EXPECT_GT(s.now, 3600 * SEC);
-		sim_free(&s);
-	}
+	waits_for_long(cfg, 3600 * SEC);
 }
 
 TAP_MAIN()

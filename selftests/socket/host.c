@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Namespaces, jobs and sockets for the tests in C. */
+#include <arpa/inet.h>
+#include <linux/if_packet.h>
 #include <net/if.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -112,6 +114,23 @@ void host_to_nowhere(void)
 	host_must("ip addr add 10.1.0.1/24 dev eth0");
 	host_must("ip link set eth0 up");
 	host_must("ip neigh add 10.1.0.254 lladdr 02:00:00:00:00:01 dev eth0");
+}
+
+/* Packets through lo: ETH_P_ALL has what goes out, too, and then twice; with
+ * SOCK_DGRAM they begin with the IP header.
+ */
+int listen_on_lo(int type, uint16_t protocol)
+{
+	struct sockaddr_ll addr = {
+		.sll_family = AF_PACKET,
+		.sll_protocol = htons(protocol),
+		.sll_ifindex = if_nametoindex("lo"),
+	};
+	int fd = socket(AF_PACKET, type | SOCK_NONBLOCK, 0);
+
+	ASSERT_GE(fd, 0);
+	ASSERT_EQ(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	return fd;
 }
 
 void job_add(uint32_t workers, const char *more)

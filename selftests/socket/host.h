@@ -43,6 +43,7 @@ void host_to_nowhere(void);
 int host_run(const char *fmt, ...) FORMAT;
 void host_must(const char *fmt, ...) FORMAT;
 int atp(const char *fmt, ...) FORMAT;
+int listen_on_lo(int type, uint16_t protocol);
 void job_add(uint32_t workers, const char *more);
 
 int new_socket(int flags);

@@ -5,8 +5,6 @@
  */
 #include <arpa/inet.h>
 #include <linux/if_ether.h>
-#include <linux/if_packet.h>
-#include <net/if.h>
 #include <netinet/ip.h>
 #include <netinet/ip6.h>
 #include <netinet/udp.h>
@@ -14,21 +12,6 @@
 
 #define ECT_0		2
 #define HOPS		64
-
-/* What comes through lo of one family, from its IP header on */
-static int listen_on_lo(uint16_t protocol)
-{
-	struct sockaddr_ll addr = {
-		.sll_family = AF_PACKET,
-		.sll_protocol = htons(protocol),
-		.sll_ifindex = if_nametoindex("lo"),
-	};
-	int fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
-
-	ASSERT_GE(fd, 0);
-	ASSERT_EQ(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
-	return fd;
-}
 
 /**
  * struct seen - packets of ours
@@ -110,7 +93,7 @@ static void headers_of(uint16_t protocol, const char *ps, const char *worker)
 
 	ASSERT_EQ(atp("job add %u ps %s worker %s fragment 1000", JOB, ps,
 		      worker), 0);
-	packets = listen_on_lo(protocol);
+	packets = listen_on_lo(SOCK_DGRAM, protocol);
 	fd = new_socket(0);
 	ASSERT_EQ(do_join(fd, JOB, 0), 0);
 	push(fd, chunk, sizeof(chunk));

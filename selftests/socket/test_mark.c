@@ -7,7 +7,6 @@
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
-#include <net/if.h>
 #include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <stddef.h>
@@ -49,23 +48,6 @@ static int load_filter(void)
 	int fd = syscall(SYS_bpf, BPF_PROG_LOAD, &attr, sizeof(attr));
 
 	ASSERT_GE(fd, 0);
-	return fd;
-}
-
-/* What goes out through lo, perhaps only what a program lets pass. */
-static int listen_on_lo(int filter)
-{
-	struct sockaddr_ll addr = {
-		.sll_family = AF_PACKET,
-		.sll_protocol = htons(ETH_P_ALL),
-		.sll_ifindex = if_nametoindex("lo"),
-	};
-	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK, 0);
-
-	ASSERT_GE(fd, 0);
-	if (filter >= 0)
-		set_option(fd, SO_ATTACH_BPF, filter);
-	ASSERT_EQ(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	return fd;
 }
 
@@ -118,8 +100,9 @@ TEST(mark_and_priority_are_on_every_packet)
 
 	host_net();
 	job_add(1, "");
-	everything = listen_on_lo(-1);
-	some = listen_on_lo(load_filter());
+	everything = listen_on_lo(SOCK_RAW, ETH_P_ALL);
+	some = listen_on_lo(SOCK_RAW, ETH_P_ALL);
+	set_option(some, SO_ATTACH_BPF, load_filter());
 	fd = new_socket(0);
 	set_option(fd, SO_MARK, MARK);
 	set_option(fd, SO_PRIORITY, PRIORITY);

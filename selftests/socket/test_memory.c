@@ -152,6 +152,7 @@ TEST(no_more_than_the_send_buffer_and_a_burst)
 	memset(chunk, 1, sizeof(chunk));
 	push(fd, chunk, sizeof(chunk));
 	set_sndbuf(fd, 0);
+	/* a burst is charged with what it takes, up to twice its bytes */
 	bound = meminfo(fd, SK_MEMINFO_SNDBUF) + 2 * BURST;
 	/* what left before that */
 	while (meminfo(fd, SK_MEMINFO_WMEM_ALLOC) > bound)

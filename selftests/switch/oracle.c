@@ -195,7 +195,7 @@ static void search(const struct t_job *job)
 	}
 }
 
-/* Those that are not behind the PS's own port, or are routed to it */
+/* Those behind another port than the PS; here a port has one subnet */
 static uint32_t those_that_pass(const struct t_job *job)
 {
 	uint32_t i, ranks = 0;
