@@ -51,7 +51,7 @@ help:
 	@echo '                WORKERS=4 BYTES=4194304 ROUNDS=1 BEDS=rack (MBIT=5)'
 	@echo '  profile       where its time goes, by function (SYSTEM="Gloo, ring")'
 	@echo 'Testing:'
-	@echo '  check         the tests, in 70 minutes; ends with "N passed, N failed"'
+	@echo '  check         the tests, in 80 minutes; ends with "N passed, N failed"'
 	@echo '  check-all     the same with every case on each kernel, which takes longer'
 	@echo '  check-static  style and compiler checks alone'
 	@echo '  check-host    the tests that run on this machine'

@@ -4,9 +4,9 @@
 # Sourced by run.sh: the tests in virtual machines. Each kernel has a list of
 # tests, and a lane, which boots one machine after the other: the first with this
 # kernel; when none of its tests is left to be taken, with the next kernel, to help
-# with that one's. Where there is much to do the first kernel has two. Lanes run at
-# the same time, as much of what a test does is to wait, and none of them ends as
-# long as there is a test to be taken.
+# with that one's. Where there is much to do there are three, and the first kernel
+# has those that are over. Lanes run at the same time, as much of what a test does is
+# to wait, and none of them ends as long as there is a test to be taken.
 #
 # Of a kernel build/vm-out/tests/ID/KERNEL/, which its machines see, has
 #
@@ -110,7 +110,9 @@ run_lanes() {
 	local kernel n=0 first=("$@")
 
 	# For few tests it is not worth the time that a machine takes to boot.
-	[ "$listed" -lt 12 ] || first+=("$1")
+	while [ "$listed" -ge 12 ] && [ ${#first[@]} -lt 3 ]; do
+		first+=("$1")
+	done
 	trap 'kill -- "${lanes[@]/#/-}" 2>/dev/null; exit 130' INT TERM
 	for kernel in "${first[@]}"; do
 		n=$((n + 1))

@@ -49,12 +49,13 @@ said_at_the_end() {
 		tac | sed '/^ *FAILED/q' | grep -Fq -- "$1"
 }
 
-# shared "N passed, N failed": three lanes and the list of one kernel, which two of
-# them begin with. The other kernel has one test; then its lane has to help, for the
-# first tests wait for what only comes after one that kills the machine. A test that
-# runs twice has no result.
+# shared "N passed, N failed" OPTION...: three lanes and the list of one kernel, which
+# at least two of them begin with. The other kernel has one test; then its lane has to
+# help, for the first tests wait for what only comes after one that kills the machine.
+# A test that runs twice has no result.
 shared() {
-	mkdir -p "$out/sharing"
+	rm -rf "$out/sharing"
+	mkdir "$out/sharing"
 	cat >"$out/sharing/t" <<-'EOF'
 	#!/bin/bash
 	echo 1..1
@@ -69,14 +70,15 @@ shared() {
 	chmod +x "$out/sharing/t"
 	printf '%s\n' "6.1 t wait 1" "6.1 t wait 2" "6.1 t die" "6.1 t end" \
 		"6.12 t warn" "6.1 t last "{1..9} >"$out/sharing/tests"
-	SUITES=$out LOGS=$tmp/logs ../run.sh --only sharing >"$tmp/shared"
+	SUITES=$out LOGS=$tmp/logs ../run.sh --only sharing "${@:2}" \
+		>"$tmp/shared"
 	[ "$(tail -n 1 "$tmp/shared")" = "$1" ] || {
 		cat "$tmp/shared"
 		return 1
 	}
 }
 
-plan 30
+plan 31
 check "all well" outcome "2 passed, 0 failed" 'echo 1..2; echo ok 1; echo ok 2 - b'
 check "one fails" outcome "1 passed, 1 failed" \
 	'echo 1..2; echo ok 1; echo not ok 2; exit 1'
@@ -121,4 +123,6 @@ check "... one that came later" \
 	grep -q '^  6\.1-[23] .*die: the machine died' "$tmp/shared"
 check "... after a warning that counts once" \
 	grep -q '^  FAILED  6\.12 sharing t warn: 1 failed' "$tmp/shared"
+check "... also where there is no other kernel" \
+	shared "12 passed, 1 failed" --kernel 6.1
 finish
