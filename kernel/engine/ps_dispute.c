@@ -113,6 +113,15 @@ bool atp_ps_dispute_vote(struct atp_ps *ps, u64 now,
 	       settle(ps, now, cell, out);
 }
 
+/* The cell of fragment @seq begins anew: what ranks have said was of another
+ * shape than its next one, and each says it again with what it resends.
+ */
+void atp_ps_dispute_forget(struct atp_ps *ps, u32 seq)
+{
+	if (ps->dispute.seq == seq)
+		ps->dispute.open = false;
+}
+
 u64 atp_ps_dispute_deadline(const struct atp_ps *ps)
 {
 	return ps->dispute.open ? ps->dispute.until : U64_MAX;

@@ -68,6 +68,7 @@ enum atp_drop atp_ps_dispute(struct atp_ps *ps, u64 now,
 bool atp_ps_dispute_vote(struct atp_ps *ps, u64 now,
 			 const struct atp_cell *cell, u32 ranks,
 			 struct atp_ps_out *out);
+void atp_ps_dispute_forget(struct atp_ps *ps, u32 seq);
 u64 atp_ps_dispute_deadline(const struct atp_ps *ps);
 void atp_ps_dispute_timeout(struct atp_ps *ps, u64 now, struct atp_ps_out *out);
 

@@ -36,6 +36,7 @@ static int slot_get(struct atp_ps *ps, u32 seq)
 		return -1;
 	/* forgotten whole: none of its bits are set, nothing is added twice */
 	atp_ps_cell(ps, ps->raw_seq[newest])->state = ATP_CELL_EMPTY;
+	atp_ps_dispute_forget(ps, ps->raw_seq[newest]);
 	return newest;
 }
 

@@ -173,6 +173,44 @@ TEST(values_as_pushed)
 	expect_end(0x3);
 }
 
+static enum atp_drop push_values(u32 seq, u32 rank, u32 flags)
+{
+	struct grad g = grad(seq, 1U << rank, NULL);
+
+	g.flags = ATP_F_RAW | ATP_F_RESEND | flags;
+	return rx(&g);
+}
+
+/* An older fragment takes the slot of the one that they disagree about.  That
+ * one begins anew with what comes first, and nobody has said two things by that.
+ */
+TEST(slot_of_values_taken)
+{
+	struct grad g;
+	u32 seq;
+
+	make_ps(4, 4, 16);
+	start_run();
+	for (seq = 8; seq; seq--) {
+		g = grad(seq, 0x8, NULL);
+		g.flags = ATP_F_OVERFLOW;
+		EXPECT_EQ(rx(&g), ATP_OK);
+		EXPECT_EQ(out.events, ATP_PS_EV_RAW);
+	}
+	EXPECT_EQ(push_values(8, 2, 0), ATP_OK);
+	EXPECT_EQ(push_values(8, 0, ATP_F_LAST), ATP_DROP_DISAGREE);
+	g = grad(0, 0x8, NULL);
+	g.flags = ATP_F_OVERFLOW;
+	EXPECT_EQ(rx(&g), ATP_OK);
+	EXPECT_EQ(out.events, ATP_PS_EV_RAW);
+	EXPECT_EQ(push_values(8, 0, ATP_F_LAST), ATP_DROP_RAWFULL);
+	EXPECT_TRUE(ps.running);
+	EXPECT_EQ(push_values(8, 1, ATP_F_LAST), ATP_DROP_RAWFULL);
+	EXPECT_EQ(push_values(8, 2, 0), ATP_DROP_DISAGREE);
+	EXPECT_EQ(push_values(8, 3, ATP_F_LAST), ATP_DROP_DISAGREE);
+	expect_end(0x4);
+}
+
 /* Who sends nothing does not keep the others waiting. */
 TEST(some_do_not_vote)
 {
