@@ -49,7 +49,8 @@ void atp_ps_begin_if_all_wait(struct atp_ps *ps, u64 now,
 }
 
 /* Those who wait for ranks that do not come would wait in vain: they are told
- * when they ask again.  Who asks anew waits: it may be mended.
+ * when they ask again.  Who asks anew waits: it may be mended, but see
+ * refuse_latecomers().
  */
 static void refuse_waiting(struct atp_ps *ps, u32 reason, u32 blame)
 {
@@ -64,6 +65,26 @@ static void refuse_waiting(struct atp_ps *ps, u32 reason, u32 blame)
 		m->refusal = reason;
 		m->refused = blame;
 	}
+}
+
+/* A rank that is configured otherwise has not come again: those who have begun
+ * to wait since then would wait in vain as well.
+ */
+static void refuse_latecomers(struct atp_ps *ps, u64 now)
+{
+	u32 odd = 0;
+	u32 rank;
+
+	for (rank = 0; rank < ps->params.workers; rank++) {
+		struct atp_ps_member *m = &ps->members[rank];
+
+		if (!m->odd_until || now < m->odd_until)
+			continue;
+		m->odd_until = 0;
+		odd |= 1U << rank;
+	}
+	if (odd)
+		refuse_waiting(ps, ATP_REASON_MISMATCH, odd);
 }
 
 /* A worker that waits repeats its JOIN; one that does not is dead, or is told
@@ -145,6 +166,7 @@ static void take_join(struct atp_ps_member *m, u32 nonce)
 	m->pending_nonce = nonce;
 	m->pending = true;
 	m->refused = 0;
+	m->odd_until = 0;
 	m->joined = false;
 }
 
@@ -173,12 +195,14 @@ enum atp_drop atp_ps_rx_join(struct atp_ps *ps, u64 now, u32 rank,
 	if (is_over(m, ctl->nonce))
 		return ATP_DROP_NONCE;
 	atp_ps_forget_silent(ps, now, 1U << rank);
+	refuse_latecomers(ps, now);
 	atp_ps_take_timeout(ps);
 	if (!is_last(m, ctl->nonce) &&
 	    (pkt->epoch != ps->epoch || pkt->seq != m->ticket))
 		return tell_ticket(ps, rank, pkt, out);
 	if (!matches(&ps->params, ctl)) {
 		next_ticket(m);
+		m->odd_until = now + ps->params.timeout;
 		if (!ps->running)
 			refuse_waiting(ps, ATP_REASON_MISMATCH, 1U << rank);
 		return refuse(ps, rank, ATP_REASON_MISMATCH, 1U << rank, out);

@@ -141,6 +141,51 @@ TEST(mismatch_ends_the_waiting)
 	EXPECT_EQ(out.type, ATP_TYPE_WELCOME);
 }
 
+/* The one that is configured otherwise came first. */
+TEST(mismatch_before_the_others)
+{
+	struct atp_params real;
+	u64 refused;
+
+	make_ps(3, 10, 8);
+	real = params;
+	params.scale = 1;
+	EXPECT_EQ(join(1, 7), ATP_DROP_MISMATCH);
+	params = real;
+	refused = now;
+	now += TIMEOUT / 2;
+	EXPECT_EQ(join(0, 5), ATP_OK);
+	EXPECT_EQ(out.type, ATP_TYPE_PONG);
+	now = refused + TIMEOUT - 1;
+	EXPECT_EQ(join(2, 6), ATP_OK);
+	EXPECT_EQ(out.type, ATP_TYPE_PONG);
+	now++;
+	EXPECT_EQ(join(0, 5), ATP_DROP_MISMATCH);
+	expect_abort(1, ATP_REASON_MISMATCH, 2);
+	EXPECT_EQ(join(2, 6), ATP_DROP_MISMATCH);
+	expect_abort(4, ATP_REASON_MISMATCH, 2);
+	/* told once; who comes after that waits */
+	EXPECT_EQ(join(0, 8), ATP_OK);
+	now += TIMEOUT / 2;
+	EXPECT_EQ(join(0, 8), ATP_OK);
+	EXPECT_EQ(out.type, ATP_TYPE_PONG);
+	/* in time, and mended in time */
+	params.scale = 1;
+	EXPECT_EQ(join(1, 9), ATP_DROP_MISMATCH);
+	params = real;
+	EXPECT_EQ(join(0, 8), ATP_DROP_MISMATCH);
+	EXPECT_EQ(join(0, 10), ATP_OK);
+	EXPECT_EQ(join(1, 11), ATP_OK);
+	now += TIMEOUT - 1;
+	EXPECT_EQ(join(0, 10), ATP_OK);
+	EXPECT_EQ(join(1, 11), ATP_OK);
+	now++;
+	EXPECT_EQ(join(0, 10), ATP_OK);
+	EXPECT_EQ(out.type, ATP_TYPE_PONG);
+	EXPECT_EQ(join(2, 12), ATP_OK);
+	EXPECT_TRUE(ps.running);
+}
+
 /* A JOIN that the network kept, of a run that is over, changes nothing. */
 TEST(join_late_copies)
 {

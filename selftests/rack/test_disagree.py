@@ -246,35 +246,66 @@ def members_of(job):
     return words
 
 
-def another_scale():
-    """Who waits for the one that cannot come is told as well."""
-    job = JOBS[4]
-    others = [Rank(0, job), Rank(2, job), Rank(3, job)]
+@contextlib.contextmanager
+def one_with_another_scale(job):
+    """Rank 1, and the others; the PS's patience with who does not come again"""
+    ranks = [Rank(rank, job) for rank in range(4)]
+    expect(atp("ps", "job", "set", job, "timeout", "10s"), (0, ""))
     expect(atp("w1", "job", "del", job), (0, ""))
     expect(atp("w1", "job", "add", *members_of(job), "scale", 1000), (0, ""))
-    worker = Rank(1, job)
     try:
-        with Monitor("w0", job) as at_worker:
-            for rank in others:
-                rank.begin()
-            # told when the PS answers a repeated JOIN
-            wait_for(lambda: all(rank.info()[2] == 0b1101 for rank in others),
-                     "others that wait")
-            worker.begin()
-            for rank in [worker, *others]:
-                expect(bool(rank.wait(select.POLLOUT)), True)
-                expect(rank.error(), errno.EPROTO)
-                expect(rank.info(), (STATE_FAILED, MISMATCH, 1 << 1))
-                # there is no run, nor a fragment that waits
-                expect(error_message(rank.sock),
-                       ErrorMessage(errno.EPROTO, job, rank.rank, MISMATCH,
-                                    1 << 1, 0, 0))
-            failed(at_worker, "mismatch", [1], 0)
+        yield ranks[1], [ranks[0], *ranks[2:]]
     finally:
-        for rank in [worker, *others]:
+        for rank in ranks:
             rank.close()
         expect(atp("w1", "job", "del", job), (0, ""))
         expect(atp("w1", "job", "add", *members_of(job)), (0, ""))
+        expect(atp("ps", "job", "set", job, "timeout", "30s"), (0, ""))
+
+
+def refused(rank):
+    expect(bool(rank.wait(select.POLLOUT)), True)
+    expect(rank.error(), errno.EPROTO)
+    expect(rank.info(), (STATE_FAILED, MISMATCH, 1 << 1))
+    # there is no run, nor a fragment that waits
+    expect(error_message(rank.sock),
+           ErrorMessage(errno.EPROTO, rank.job, rank.rank, MISMATCH, 1 << 1, 0,
+                        0))
+
+
+def another_scale(before):
+    """Who waits for the one that cannot come, or begins to, is told as well."""
+    job = JOBS[4]
+    with one_with_another_scale(job) as (odd, others), \
+            Monitor("w0", job) as at_worker:
+        waiting, late = others[:before], others[before:]
+        for rank in waiting:
+            rank.begin()
+        # told when the PS answers a repeated JOIN
+        here = mask(rank.rank for rank in waiting)
+        wait_for(lambda: all(rank.info()[2] == here for rank in waiting),
+                 "others that wait")
+        odd.begin()
+        for rank in [odd, *waiting]:
+            refused(rank)
+        # it may be mended: these wait for a while
+        for rank in late:
+            rank.begin()
+        for rank in late:
+            refused(rank)
+        failed(at_worker, "mismatch", [1], 0)
+
+
+def another_scale_first():
+    another_scale(0)
+
+
+def another_scale_in_the_middle():
+    another_scale(1)
+
+
+def another_scale_last():
+    another_scale(3)
 
 
 KINDS = (
@@ -294,7 +325,9 @@ KINDS = (
     more_chunks_and_another_leaves,
     more_chunks_and_another_shuts_down,
     more_chunks_and_all_stay,
-    another_scale,
+    another_scale_first,
+    another_scale_in_the_middle,
+    another_scale_last,
     after_it_a_new_run_works,
 )
 
