@@ -260,7 +260,7 @@ static void atp_job_unlink(struct atp_net *an, struct atp_job *job)
 /* End its run.  The PS lets go of its memory at once, though sockets may keep
  * the job: memory that is no longer counted must not be held.  Netlink
  * requests, which look at it by a reference, are serialised with this one by
- * genl_mutex.
+ * genl_mutex, or there are none: who sends one keeps the namespace.
  *
  * Context: a grace period after atp_job_unlink().
  */

@@ -456,7 +456,6 @@ static enum hrtimer_restart atp_ps_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Memory and routes go; what is left is for those who still look at it. */
 /* Context: atp_ps_host.lock, or nobody else has it any more. */
 static void atp_ps_purge(struct atp_ps_host *ps)
 {
@@ -472,6 +471,7 @@ static void atp_ps_purge(struct atp_ps_host *ps)
 	ps->out_bytes = 0;
 }
 
+/* Memory and routes go; what is left is for those who still look at it. */
 static void atp_ps_empty(struct atp_ps_host *ps)
 {
 	u32 rank;

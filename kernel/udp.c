@@ -288,8 +288,8 @@ int atp_udp_open(struct net *net)
 		udp_tunnel_sock_release(sock4);
 		return err;
 	}
-	WRITE_ONCE(an->sock4, sock4);
-	WRITE_ONCE(an->sock6, sock6);
+	rcu_assign_pointer(an->sock4, sock4);
+	rcu_assign_pointer(an->sock6, sock6);
 	return 0;
 }
 
@@ -302,13 +302,14 @@ void atp_udp_close(struct net *net)
 	__must_hold(&atp_pernet(net)->lock)
 {
 	struct atp_net *an = atp_pernet(net);
-	struct socket *sock4 = an->sock4;
-	struct socket *sock6 = an->sock6;
+	struct socket *sock4, *sock6;
 
 	lockdep_assert_held(&an->lock);
 
-	WRITE_ONCE(an->sock4, NULL);
-	WRITE_ONCE(an->sock6, NULL);
+	sock4 = rcu_replace_pointer(an->sock4, NULL,
+				    lockdep_is_held(&an->lock));
+	sock6 = rcu_replace_pointer(an->sock6, NULL,
+				    lockdep_is_held(&an->lock));
 	if (sock6)
 		udp_tunnel_sock_release(sock6);
 	udp_tunnel_sock_release(sock4);

@@ -12,10 +12,12 @@
 #define ATP_RETRY_NS		(NSEC_PER_MSEC)
 
 /* A packet of the socket: its route, rules of the host and queues of the device
- * go by that.
+ * go by that.  Context: socket lock.
  */
 static void atp_sk_mark(struct atp_sock *as, struct sk_buff *skb)
 {
+	sock_owned_by_me(&as->sk);
+
 	skb->priority = READ_ONCE(as->sk.sk_priority);
 	skb->mark = READ_ONCE(as->sk.sk_mark);
 	if (skb->mark == as->mark)

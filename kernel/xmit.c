@@ -297,7 +297,7 @@ static int atp_charge(const struct atp_job *job, struct sk_buff *skb)
 static int atp_xmit4(struct net *net, struct sk_buff *skb, u32 gso_size,
 		     __be32 src, __be32 dst, struct dst_cache *cache)
 {
-	struct socket *sock4 = READ_ONCE(atp_pernet(net)->sock4);
+	struct socket *sock4 = rcu_dereference_bh(atp_pernet(net)->sock4);
 	struct udphdr *uh;
 	struct iphdr *ip;
 	struct rtable *rt;
@@ -348,7 +348,7 @@ static int atp_xmit6(struct net *net, struct sk_buff *skb, u32 gso_size,
 		     const struct in6_addr *src, const struct in6_addr *dst,
 		     struct dst_cache *cache)
 {
-	struct socket *sock6 = READ_ONCE(atp_pernet(net)->sock6);
+	struct socket *sock6 = rcu_dereference_bh(atp_pernet(net)->sock6);
 	struct dst_entry *de;
 	struct ipv6hdr *ip6;
 	struct udphdr *uh;
@@ -417,6 +417,9 @@ int atp_xmit(struct atp_job *job, struct sk_buff *skb, u32 gso_size,
 	int err;
 
 	lockdep_assert_in_softirq();
+	lockdep_assert_not_held(&job->lock);
+	if (job->ps)
+		lockdep_assert_not_held(&job->ps->lock);
 
 	if (gso_size)
 		packets = DIV_ROUND_UP(skb->len, gso_size);
@@ -461,8 +464,8 @@ static int atp_path_mtu6(struct net *net, const struct in6_addr *src,
 	struct dst_entry *de;
 	int mtu;
 
-	de = atp_route6(net, READ_ONCE(atp_pernet(net)->sock6), src, dst, mark,
-			NULL);
+	de = atp_route6(net, rcu_dereference(atp_pernet(net)->sock6), src, dst,
+			mark, NULL);
 	if (IS_ERR(de))
 		return PTR_ERR(de);
 	mtu = atp_mtu6(de);

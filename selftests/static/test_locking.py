@@ -60,9 +60,9 @@ def headers(pattern):
     return "\n".join(map(read, glob.glob(os.path.join(TOP, pattern))))
 
 
-def functions():
+def functions(pattern="kernel/*.c"):
     """(file:name, what its comment says of the context, head, body)"""
-    for path in sorted(glob.glob(os.path.join(TOP, "kernel/*.c"))):
+    for path in sorted(glob.glob(os.path.join(TOP, pattern))):
         for m in FUNCTION.finditer(read(path)):
             comment = re.sub(r"\s*\n \*\s*", " ", m[1] or "")
             context = re.search(r"Context: (.*?\.)(?:\s|$)", comment)
@@ -96,7 +96,7 @@ class Types:
     def owner(self, path, known):
         """The struct that has the last field of @path, and that field; or the
         call that @path is"""
-        m = PATH.match(path.strip(" &*!"))
+        m = PATH.match(path.strip(" &*!("))
         if not m:
             return None, path
         base, args, rest = m.groups()
@@ -129,7 +129,7 @@ def listed():
 
 def reads(types):
     """(function, struct or None, field, variable or call)"""
-    for name, _, head, body in functions():
+    for name, _, head, body in (*functions(), *functions("kernel/engine/*.c")):
         known = {n: k for k, n in DECLARED.findall(head + body)}
         for how, what in READ.findall(body):
             # the list is the second argument
