@@ -37,7 +37,7 @@ struct proto atp_prot = {
 	.memory_pressure	= &atp_memory_pressure,
 	.sysctl_mem		= atp_mem,
 	.sysctl_wmem		= atp_wmem,
-	.sysctl_rmem		= atp_rmem,
+	.sysctl_rmem		= &atp_rmem,
 };
 
 /* Let go of a job that was removed; one with its ID may have been added since.
@@ -513,7 +513,7 @@ static int atp_create(struct net *net, struct socket *sock, int protocol,
 	sk->sk_write_space = atp_write_space;
 	sk->sk_destruct = atp_sk_destruct;
 	sk->sk_sndbuf = READ_ONCE(atp_wmem[1]);
-	sk->sk_rcvbuf = READ_ONCE(atp_rmem[1]);
+	sk->sk_rcvbuf = READ_ONCE(atp_rmem);
 	sk_sockets_allocated_inc(sk);
 	sock_prot_inuse_add(net, &atp_prot, 1);
 	as = atp_sk(sk);

@@ -88,15 +88,15 @@ struct atp_net {
 	u64			ps_mem;
 	unsigned int		seq;
 	u32			salt;
-	struct socket		*sock4;
-	struct socket		*sock6;
+	struct socket __rcu	*sock4;
+	struct socket __rcu	*sock6;
 	struct atp_mib __percpu	*mib;
 };
 
 /**
  * struct atp_ps_host - the PS of a job in the kernel
  * @job: whose
- * @lock: protects all but @dst; taken with bottom halves off
+ * @lock: protects all but @dst and @mem_size; taken with bottom halves off
  * @engine: the protocol
  * @folded: statistics already in the counters
  * @timer: for atp_ps_deadline(), soft
@@ -293,7 +293,8 @@ struct atp_sock {
  * struct atp_push - a chunk and who looks at it
  * @chunk: for the engine
  * @users: the engine or who has pulled it, and who peeks; socket lock
- * @cost: what the socket is charged for it
+ * @cost: what it counts in the send buffer
+ * @memory: what the socket is charged for it
  * @pin: (MSG_ZEROCOPY) what keeps @chunk.pages, or NULL
  * @part: (server) it is not the end of what workers pushed as one
  */
@@ -301,6 +302,7 @@ struct atp_push {
 	struct atp_chunk	chunk;
 	u32			users;
 	u32			cost;
+	u32			memory;
 	struct atp_pin		*pin;
 	bool			part;
 };
@@ -377,7 +379,7 @@ static inline void atp_count(struct net *net, struct atp_job *job, int item,
 /* limits.c */
 extern long atp_mem[3];
 extern int atp_wmem[2];
-extern int atp_rmem[2];
+extern int atp_rmem;
 int atp_limits_register(void);
 void atp_limits_unregister(void);
 
@@ -386,6 +388,10 @@ extern struct proto atp_prot;
 int atp_family_register(void);
 void atp_family_unregister(void);
 int atp_sk_join(struct sock *sk, u32 job, u32 rank, bool nonblock);
+
+/* memory.c */
+u32 atp_alloc_size(u32 len);
+void *atp_alloc(u32 len, gfp_t gfp);
 
 /* sendmsg.c */
 int atp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len);

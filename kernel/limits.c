@@ -6,7 +6,7 @@
  *          from the second on, none above the third, as for TCP
  *   wmem   bytes of a send buffer: least (held under pressure whatever the
  *          share of a socket is), default
- *   rmem   bytes that may wait for a socket that is in use: likewise
+ *   rmem   bytes that may wait for a socket that is in use: default
  *
  * They are the host's, so only the initial network namespace shows them.
  */
@@ -17,7 +17,7 @@
 
 long atp_mem[3];
 int atp_wmem[2] = { PAGE_SIZE, ATP_SNDBUF };
-int atp_rmem[2] = { PAGE_SIZE, 256 << 10 };
+int atp_rmem = 256 << 10;
 
 static int atp_buf_min = PAGE_SIZE;
 
@@ -39,7 +39,7 @@ static struct ctl_table atp_limits[] = {
 	},
 	{
 		.procname	= "rmem",
-		.data		= atp_rmem,
+		.data		= &atp_rmem,
 		.maxlen		= sizeof(atp_rmem),
 		.mode		= 0644,
 		.proc_handler	= proc_dointvec_minmax,

@@ -13,13 +13,23 @@
 #include <net_proto_memory.h>
 #include "atp.h"
 
-/* What a chunk costs the socket.  Pinned memory counts as a copy would, so that
- * the send buffer bounds that, too.
+/* What a chunk counts in the send buffer.  Pinned memory does as a copy would,
+ * so that this bounds it, too.
  */
 static u32 atp_chunk_cost(u32 len, bool zerocopy)
 {
 	return len + sizeof(struct atp_push) +
 	       (zerocopy ? atp_pin_cost(len) : 0);
+}
+
+/* What it is charged for.  Whoever pushes should know the former beforehand,
+ * which this is not good for, and limits should hold, which that is not.
+ */
+static u32 atp_chunk_memory(u32 len, bool zerocopy)
+{
+	return atp_alloc_size(sizeof(struct atp_push)) +
+	       (zerocopy ? len + atp_alloc_size(atp_pin_cost(len)) :
+			   atp_alloc_size(len));
 }
 
 /* Bytes that may still be pushed.  Context: any, without lock it is a hint. */
@@ -72,12 +82,21 @@ void atp_write_space(struct sock *sk)
 }
 
 /* Context: socket lock. */
-static void atp_uncharge(struct sock *sk, u32 cost)
+static void atp_charge(struct sock *sk, u32 cost, u32 memory)
+{
+	sock_owned_by_me(sk);
+
+	sk_wmem_queued_add(sk, cost);
+	sk_mem_charge(sk, memory);
+}
+
+/* Context: socket lock. */
+static void atp_uncharge(struct sock *sk, u32 cost, u32 memory)
 {
 	sock_owned_by_me(sk);
 
 	sk_wmem_queued_add(sk, -cost);
-	sk_mem_uncharge(sk, cost);
+	sk_mem_uncharge(sk, memory);
 }
 
 /* The socket was charged for it already. */
@@ -89,7 +108,7 @@ static struct atp_push *atp_push_alloc(u32 len, bool zerocopy, gfp_t gfp)
 	if (!push)
 		return NULL;
 	if (!zerocopy) {
-		push->chunk.data = kvmalloc(len, gfp);
+		push->chunk.data = atp_alloc(len, gfp);
 		if (!push->chunk.data) {
 			kfree(push);
 			return NULL;
@@ -98,6 +117,7 @@ static struct atp_push *atp_push_alloc(u32 len, bool zerocopy, gfp_t gfp)
 	push->chunk.elements = len / 4;
 	push->users = 1;
 	push->cost = atp_chunk_cost(len, zerocopy);
+	push->memory = atp_chunk_memory(len, zerocopy);
 	return push;
 }
 
@@ -132,9 +152,9 @@ static int atp_push_fill(struct atp_push *push, struct iov_iter *from,
  * socket with packets on their way, which do not tell what it holds.  Context:
  * socket lock.
  */
-static bool atp_sk_has_share(struct sock *sk, u32 cost)
+static bool atp_sk_has_share(struct sock *sk, u32 memory)
 {
-	u32 held = sk->sk_wmem_queued + cost;
+	u32 held = sk->sk_wmem_queued + memory;
 
 	sock_owned_by_me(sk);
 
@@ -150,18 +170,17 @@ static bool atp_sk_has_share(struct sock *sk, u32 cost)
  */
 struct atp_push *atp_push_new(struct sock *sk, u32 len)
 {
-	u32 cost = atp_chunk_cost(len, false);
+	u32 memory = atp_chunk_memory(len, false);
 	struct atp_push *push;
 
 	sock_owned_by_me(sk);
 
-	if (!atp_sk_has_share(sk, cost) || !sk_wmem_schedule(sk, cost))
+	if (!atp_sk_has_share(sk, memory) || !sk_wmem_schedule(sk, memory))
 		return NULL;
 	push = atp_push_alloc(len, false, sk->sk_allocation | __GFP_NOWARN);
 	if (!push)
 		return NULL;
-	sk_wmem_queued_add(sk, cost);
-	sk_mem_charge(sk, cost);
+	atp_charge(sk, push->cost, memory);
 	return push;
 }
 
@@ -174,7 +193,7 @@ void atp_chunk_put(struct sock *sk, struct atp_chunk *chunk)
 
 	if (--push->users)
 		return;
-	atp_uncharge(sk, push->cost);
+	atp_uncharge(sk, push->cost, push->memory);
 	atp_push_free(push);
 }
 
@@ -265,8 +284,8 @@ static int atp_push_error(struct sock *sk)
 /* Wait for room and charge the socket.  Return: 0 or a negative errno; @run and
  * @dtype are what the chunk is for.
  */
-static int atp_push_begin(struct sock *sk, u32 cost, int flags, u32 *run,
-			  u8 *dtype)
+static int atp_push_begin(struct sock *sk, u32 cost, u32 memory, int flags,
+			  u32 *run, u8 *dtype)
 {
 	struct atp_sock *as = atp_sk(sk);
 	long timeo;
@@ -299,10 +318,9 @@ static int atp_push_begin(struct sock *sk, u32 cost, int flags, u32 *run,
 	}
 	WRITE_ONCE(as->wanted, 0);
 	err = -ENOBUFS;
-	if (!atp_sk_has_share(sk, cost) || !sk_wmem_schedule(sk, cost))
+	if (!atp_sk_has_share(sk, memory) || !sk_wmem_schedule(sk, memory))
 		goto out;
-	sk_wmem_queued_add(sk, cost);
-	sk_mem_charge(sk, cost);
+	atp_charge(sk, cost, memory);
 	*dtype = as->dtype;
 	err = 0;
 out:
@@ -352,10 +370,10 @@ static int atp_push_end(struct sock *sk, struct atp_push *push, u32 run)
 	return err;
 }
 
-static void atp_push_cancel(struct sock *sk, u32 cost)
+static void atp_push_cancel(struct sock *sk, u32 cost, u32 memory)
 {
 	lock_sock(sk);
-	atp_uncharge(sk, cost);
+	atp_uncharge(sk, cost, memory);
 	sk->sk_write_space(sk);
 	release_sock(sk);
 }
@@ -364,13 +382,14 @@ static int atp_push(struct sock *sk, struct msghdr *msg, u32 len)
 {
 	bool zerocopy = msg->msg_flags & MSG_ZEROCOPY;
 	gfp_t gfp = sk->sk_allocation | __GFP_NOWARN;
+	u32 memory = atp_chunk_memory(len, zerocopy);
 	u32 cost = atp_chunk_cost(len, zerocopy);
 	struct atp_push *push;
 	u32 run;
 	int err;
 	u8 dtype;
 
-	err = atp_push_begin(sk, cost, msg->msg_flags, &run, &dtype);
+	err = atp_push_begin(sk, cost, memory, msg->msg_flags, &run, &dtype);
 	if (err)
 		return err;
 	push = atp_push_alloc(len, zerocopy, gfp);
@@ -387,7 +406,7 @@ static int atp_push(struct sock *sk, struct msghdr *msg, u32 len)
 free:
 	atp_push_free(push);
 cancel:
-	atp_push_cancel(sk, cost);
+	atp_push_cancel(sk, cost, memory);
 	return err;
 }
 

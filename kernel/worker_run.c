@@ -12,21 +12,26 @@ static u32 atp_sk_frags_size(const struct atp_sock *as)
 	return as->job->params.window * sizeof(*as->frags);
 }
 
+static u32 atp_sk_frags_memory(const struct atp_sock *as)
+{
+	return atp_alloc_size(atp_sk_frags_size(as));
+}
+
 /* Window slots, charged to the socket.  Context: socket lock, process. */
 static int atp_sk_alloc_frags(struct atp_sock *as)
 {
-	u32 size = atp_sk_frags_size(as);
+	u32 memory = atp_sk_frags_memory(as);
 
 	sock_owned_by_me(&as->sk);
 
 	if (as->frags)
 		return 0;
-	if (!sk_wmem_schedule(&as->sk, size))
+	if (!sk_wmem_schedule(&as->sk, memory))
 		return -ENOBUFS;
-	as->frags = kvmalloc(size, GFP_KERNEL | __GFP_NOWARN);
+	as->frags = atp_alloc(atp_sk_frags_size(as), GFP_KERNEL | __GFP_NOWARN);
 	if (!as->frags)
 		return -ENOMEM;
-	sk_mem_charge(&as->sk, size);
+	sk_mem_charge(&as->sk, memory);
 	return 0;
 }
 
@@ -41,7 +46,7 @@ void atp_sk_free_frags(struct sock *sk)
 		return;
 	kvfree(as->frags);
 	as->frags = NULL;
-	sk_mem_uncharge(sk, atp_sk_frags_size(as));
+	sk_mem_uncharge(sk, atp_sk_frags_memory(as));
 }
 
 /* Nothing of an earlier run is left: the next may begin.  Context: socket lock,

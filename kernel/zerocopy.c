@@ -117,7 +117,7 @@ struct atp_pin *atp_pin_chunk(struct atp_chunk *chunk,
 	if (start % 4)
 		return ERR_PTR(-EINVAL);
 
-	pin = kvzalloc(atp_pin_cost(len), gfp);
+	pin = atp_alloc(atp_pin_cost(len), gfp | __GFP_ZERO);
 	if (!pin)
 		return ERR_PTR(-ENOBUFS);
 	err = mm_account_pinned_pages(&pin->mmp, len);

@@ -9,7 +9,7 @@ import subprocess
 
 # may allocate
 ALLOCATING = """
-    kmalloc_trace kvmalloc_node __alloc_percpu_gfp dst_cache_init
+    kmalloc_trace kvmalloc_node __vmalloc __alloc_percpu_gfp dst_cache_init
     __alloc_skb __netdev_alloc_frag_align skb_page_frag_refill skb_clone
     __pskb_pull_tail
     sk_alloc udp_sock_create4 udp_sock_create6 sock_create_kern pin_user_pages_fast

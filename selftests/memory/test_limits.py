@@ -5,6 +5,7 @@ import contextlib
 import errno
 import os
 import resource
+import socket
 import struct
 import sys
 
@@ -17,8 +18,10 @@ from atptest import (FAILED, JOIN, JOINED, J_FRAGMENT,  # noqa: E402
                      wait_for)
 from cgroup import Group  # noqa: E402
 from kmod import load  # noqa: E402
+from leaks import meminfo  # noqa: E402
 
 JOB = 7
+PAGE = os.sysconf("SC_PAGESIZE")
 # pages that a CPU keeps back before it is seen
 SPARE = 256 * os.cpu_count()
 CHUNK = bytes(1 << 20)
@@ -73,7 +76,7 @@ def never_more_than_all_sockets_may_have():
                 same(proc_protocols()[1] <= limit + SPARE, True,
                      proc_protocols())
         # each CPU's reserve may be on either side
-        least = (4096 - SPARE) * os.sysconf("SC_PAGESIZE") // len(CHUNK) - 1
+        least = (4096 - SPARE) * PAGE // len(CHUNK) - 1
         same(len(pushed) >= least, True, len(pushed))
         same(len(pushed) < 36, True, len(pushed))
         # blocking does not wait for what others hold
@@ -159,6 +162,36 @@ def no_rank_without_memory_for_its_window():
         start_join(s, JOB, rank)
     for s in others + held[-1:]:
         wait_for(lambda s=s: Info(s).state == JOINED, "joined")
+
+
+def taken():
+    """Bytes, of all that the kernel has"""
+    return (meminfo("SUnreclaim") + meminfo("VmallocUsed")) << 10
+
+
+@test
+def no_more_is_taken_than_charged():
+    """Also of a length for which the allocator has nothing that fits."""
+    load()
+    new_net()
+    _, pairs = jobs(8)
+    # what else the kernel keeps at hand for that much
+    spare = SPARE * PAGE + (8 << 20)
+    for length, count in ((4100, 900), (40004, 100), ((1 << 20) + 4, 3),
+                          ((2 << 20) + 4, 1)):
+        before, charged = taken(), proc_protocols()[1]
+        for pair in pairs:
+            for _ in range(count):
+                pair[0].send(bytes(length), socket.MSG_DONTWAIT)
+        took = taken() - before
+        charged = (proc_protocols()[1] - charged) * PAGE
+        same(took > 0.9 * 8 * count * length, True, (length, took))
+        same(took < charged + spare, True, (length, took, charged))
+        for pair in pairs:
+            for _ in range(count):
+                pair[1].send(bytes(length))
+                for s in pair:
+                    same(len(s.recv(length)), length)
 
 
 def step(down, up):

@@ -215,13 +215,13 @@ TEST(defaults_of_the_buffers)
 	EXPECT_NE(host_run("echo 4096 100 2>/dev/null >/proc/sys/net/atp/wmem"),
 		  0);
 	host_must("echo 4096 %d >/proc/sys/net/atp/wmem", before);
-	host_must("echo 4096 65537 >/proc/sys/net/atp/rmem");
+	host_must("echo 65537 >/proc/sys/net/atp/rmem");
 	fd = new_socket(0);
 	ASSERT_EQ(getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, &len), 0);
 	EXPECT_EQ(size, 65537);
-	EXPECT_NE(host_run("echo 4096 100 2>/dev/null >/proc/sys/net/atp/rmem"),
+	EXPECT_NE(host_run("echo 100 2>/dev/null >/proc/sys/net/atp/rmem"),
 		  0);
-	host_must("echo 4096 %d >/proc/sys/net/atp/rmem", room);
+	host_must("echo %d >/proc/sys/net/atp/rmem", room);
 	/* theirs are the host's */
 	host_net();
 	EXPECT_NE(access("/proc/sys/net/atp/wmem", F_OK), 0);
