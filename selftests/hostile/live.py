@@ -28,7 +28,11 @@ POOL = 4                         # different chunks
 # What recovery on a slow machine may cause by itself
 RECOVERY = {"duplicate", "overlap"}
 TRACING = "/sys/kernel/tracing/instances/hostile"
-LINE = re.compile(r"atp_drop: netns=(\d+) job=\d+ reason=(\w+)")
+LINE = re.compile(r"atp_drop: netns=(\d+) job=(\d+) reason=(\w+)")
+# Reasons that are found before a packet's job is; one that is found after that, too,
+# is expected as "its REASON" then
+BEFORE = {"short", "version", "type", "flags", "length", "checksum", "fragment",
+          "options", "dtype", "fanin", "bitmap", "elements", "job", "icmp"}
 REFUSED = "action=ABORTED"
 FREED = re.compile(r"kfree_skb: .*protocol=(\d+) .*reason: (\w+)")
 KFREE_SKB = "events/skb/kfree_skb"
@@ -76,10 +80,10 @@ class Trace:
         return self._read().count(REFUSED)
 
     def drops(self):
-        """(host, reason) and how often since clear()"""
+        """(host, job, reason) and how often since clear()"""
         found = LINE.findall(self._read())
-        return collections.Counter((self.host[int(n)], r) for n, r in found
-                                   if r not in RECOVERY)
+        return collections.Counter((self.host[int(n)], int(job), r)
+                                   for n, job, r in found if r not in RECOVERY)
 
     def freed(self):
         """(reason, protocol) and how often since clear(), on all hosts"""
@@ -241,12 +245,18 @@ class Live:
         return {(host, reason): n for host, nl in self.nl.items()
                 for reason, n in nl.drops().items() if reason not in RECOVERY}
 
-    def inject(self, where, host, frames, expect=None, switch=None):
-        """Send them; exactly this is counted, here and at the tracepoint.
+    def inject(self, job, where, host, frames, due=None, switch=None):
+        """Send them; exactly this is counted, here and at the tracepoint, which
+        names the job if it was found.
 
-        expect: {(host, reason): n}, switch: {(job or "other", counter): n}
+        due: {(host, reason): n}, switch: {(job or "other", counter): n}
         """
-        expect, switch = dict(expect or {}), dict(switch or {})
+        expect, traced = collections.Counter(), collections.Counter()
+        for (at, reason), n in (due or {}).items():
+            name = reason.removeprefix("its ")
+            expect[at, name] += n
+            traced[at, 0 if reason in BEFORE else job, name] += n
+        switch = dict(switch or {})
 
         def rise(now, then):
             return {k: n - then[k] for k, n in now.items() if n != then[k]}
@@ -262,8 +272,8 @@ class Live:
             wait_for(lambda: all(
                 self.switch()[k] >= at_switch[k] + n
                 for k, n in switch.items()), f"switch counts {switch}")
-        same(rise(self.drops(), before), expect, "drops")
-        same(dict(self.trace.drops()), expect, "traced")
+        same(rise(self.drops(), before), dict(expect), "drops")
+        same(dict(self.trace.drops()), dict(traced), "traced")
         now = self.switch()
         now.pop("occupied")
         same(rise(now, at_switch), switch, "counted by the switch")

@@ -57,14 +57,14 @@ def count(host, reasons):
 
 def at_ps(job, packets, src="w0", via=None):
     """packets: [(payload, reason)]"""
-    live.inject("host", "ps", [frame(family(job), src, "ps", p, via=via)
-                               for p, _ in packets],
+    live.inject(job, "host", "ps", [frame(family(job), src, "ps", p, via=via)
+                                    for p, _ in packets],
                 count("ps", [r for _, r in packets]))
 
 
 def at_worker(job, packets, src="ps"):
-    live.inject("host", "w0", [frame(family(job), src, "w0", p)
-                               for p, _ in packets],
+    live.inject(job, "host", "w0", [frame(family(job), src, "w0", p)
+                                    for p, _ in packets],
                 count("w0", [r for _, r in packets]))
 
 
@@ -91,7 +91,7 @@ def wrong_anywhere(job, base, make):
         *[one("dtype", dtype=t) for t in (0, 3, 255)],
         *[one("fanin", fanin1=f) for f in (1, 255)],
         *[one("fanin", tree=t) for t in (1, 255)],
-        *[one("fanin", fanin=f) for f in (ranks(job) - 1, ranks(job) + 1, 255)],
+        *[one("its fanin", fanin=f) for f in (ranks(job) - 1, ranks(job) + 1)],
         *[one("bitmap", bitmap1=b) for b in (1, FAR)],
         *[one("elements", elements=n) for n in (0, 851, 65535)],
         *[one("length", elements=n) for n in (1, 5, 850)],
@@ -113,14 +113,14 @@ def fields_of_gradients_at_the_ps(job):
 
     at_ps(job, wrong_anywhere(job, base, make) + [
         one("flags", flags=LAST | MCAST),
-        one("fanin", fanin=0),
+        *[one("fanin", fanin=f) for f in (0, 255)],
         *[one("bitmap", bitmap=b) for b in (0, 1 << ranks(job), FAR)],
         # a sum, but of no switch; what no switch adds
         one("bitmap", bitmap=3),
         one("bitmap", bitmap=3, flags=RAW | SWITCHED | LAST),
         # more than the job's fragment; less, and not the last
-        (data(job, [0] * 351, **base), "elements"),
-        one("elements", flags=0),
+        (data(job, [0] * 351, **base), "its elements"),
+        one("its elements", flags=0),
         *[(data(j, LANES, **base), "job") for j in (0, job + 2, 0xffffffff)],
         *[one("future", seq=(base["seq"] + n) & 0xffffffff)
           for n in (256, FAR - 1)],
@@ -142,7 +142,7 @@ def fields_of_answers_at_a_worker(job):
     packets = wrong_anywhere(job, base, make) + [
         one("flags", flags=ACK | RESEND),
         one("flags", flags=ACK | RAW),
-        one("fanin", fanin=0),
+        *[one("its fanin", fanin=f) for f in (0, 255)],
         *[(data(j, LANES, **base), "job") for j in (0, job + 2, 0xffffffff)],
         *[one("unsent", seq=(i.nxt + n) & 0xffffffff)
           for n in (0, 1, FAR - 1 - (i.nxt - i.una))],
@@ -151,7 +151,7 @@ def fields_of_answers_at_a_worker(job):
     ]
     if i.una != i.nxt:
         # the fragment that is waited for, as it was not sent
-        packets += [one("dtype", dtype=FLOAT32), one("elements"),
+        packets += [one("its dtype", dtype=FLOAT32), one("its elements"),
                     (data(job, [], **{**base, "flags": ACK}), "elements")]
     at_worker(job, packets)
 
@@ -176,7 +176,7 @@ def control_packets(job):
               for n in (0, 35, 36, 37, 67)], (whole + bytes(1), "length")]
 
     at_ps(job, [p for kind in (T_JOIN, LEAVE, PING) for p in wrong(kind)] + [
-        (control(kind, job, nonce=1, bitmap=b, **fields), "bitmap")
+        (control(kind, job, nonce=1, bitmap=b, **fields), "its bitmap")
         for kind in (T_JOIN, LEAVE, PING)
         for b in (0, 3, 1 << ranks(job), FAR)] + [
         (control(LEAVE, job, nonce=1, **fields), "nonce"),
@@ -189,7 +189,7 @@ def control_packets(job):
                     for p in wrong(kind)] + [
         # for a rank that is not here
         (control(ABORT, job, bitmap=2, reason=1, **fields), "state"),
-        (control(ABORT, job, reason=0, **fields), "flags"),
+        (control(ABORT, job, reason=0, **fields), "its flags"),
         (control(STATUS, job, seq=live.info(job).nxt + 1000, **fields),
          "unsent")])
 
@@ -199,7 +199,7 @@ def another_epoch(job):
     """The PS tells the worker, for which that is news of another run, too."""
     e = live.epoch(job)
     epochs = [x & 0xffffffff for x in (e - 1, e + 1, ~e, e ^ FAR)]
-    live.inject("host", "ps", [
+    live.inject(job, "host", "ps", [
         frame(family(job), "w0", "ps", packet)
         for x in epochs for packet in (
             data(job, LANES, **good(job, epoch=x)),
@@ -254,7 +254,7 @@ def a_worker_plays_the_ps(job):
 def another_udp_port(job):
     for where, src, packets in (("ps", "w0", from_worker(job)),
                                 ("w0", "ps", from_ps(job))):
-        live.inject("host", where, [
+        live.inject(job, "host", where, [
             frame(family(job), src, where, p, sport=s)
             for p in packets for s in (1, 4796, 4798, 65535)],
             {(where, "stranger"): 4 * len(packets)})
@@ -269,7 +269,7 @@ def what_ip_can_add(job):
         with_more = with_options(family(job), src, where, packet)
         n = len(with_more)
         atomic = family(job) == 6    # the last is a fragment, of one
-        live.inject("host", where, with_more + fragments(
+        live.inject(job, "host", where, with_more + fragments(
             family(job), src, where, packet), {
             (where, "options"): n - atomic, (where, "fragment"): 1 + atomic})
 
@@ -302,7 +302,7 @@ def what_the_stack_drops(job):
                           [bytes(eth / low / high)]))
         for name, reason, frames in cases:
             before = live.snmp(where, name)[0]
-            live.inject("host", where, frames + [marker],
+            live.inject(job, "host", where, frames + [marker],
                         {(where, "version"): 1})
             same(live.snmp(where, name)[0] - before, len(frames), name)
             live.freed({(reason, ETHERTYPE[family(job)]): len(frames)})
@@ -316,7 +316,7 @@ def nobody_takes(job, frames, src, to, where="host", host=None):
     """
     marker = frame(family(job), src, to, header(DATA, job, version=9))
     before = live.left_over(to)
-    live.inject(where, host or to, frames + [marker], {(to, "version"): 1})
+    live.inject(job, where, host or to, frames + [marker], {(to, "version"): 1})
     same(live.left_over(to) - before, len(frames), "counted by the device")
     live.freed({("OTHERHOST", ETHERTYPE[family(job)]): len(frames) - 1,
                 ("UNHANDLED_PROTO", ETH_P_8021Q): 1})
@@ -341,7 +341,8 @@ def tags_without_a_vlan(job):
               control(LEAVE, job, nonce=5, epoch=live.epoch(job))]
     frames = [f for p in forged
               for f in priority_tagged(family(job), "w0", "ps", p)]
-    live.inject("switch", "w1", frames, {}, {("other", "tagged"): len(frames)})
+    live.inject(job, "switch", "w1", frames, {},
+                {("other", "tagged"): len(frames)})
 
 
 @for_each_job
@@ -357,7 +358,7 @@ def tags_of_a_vlan_that_is_there(job):
                   control(LEAVE, job, nonce=5, epoch=live.epoch(job))]
         frames = [f for p in forged
                   for f in in_vlan(family(job), "w0", "ps", p, 5)]
-        live.inject("switch", "w1", frames, {},
+        live.inject(job, "switch", "w1", frames, {},
                     {(job, "drop_port"): len(frames)})
     finally:
         subprocess.run("ip -n atp-ps link del eth0.5".split(), check=True)
@@ -368,11 +369,12 @@ def no_checksum(job):
     """IPv6 has no packets without; what IPv4 lets in we do not."""
     if family(job) == 6:
         return
-    live.inject("host", "ps", [frame(4, "w0", "ps", p, chksum=0)
-                               for p in from_worker(job)],
+    live.inject(job, "host", "ps", [frame(4, "w0", "ps", p, chksum=0)
+                                    for p in from_worker(job)],
                 {("ps", "checksum"): 5})
-    live.inject("host", "w0", [frame(4, "ps", "w0", p, chksum=0)
-                               for p in from_ps(job)], {("w0", "checksum"): 7})
+    live.inject(job, "host", "w0", [frame(4, "ps", "w0", p, chksum=0)
+                                    for p in from_ps(job)],
+                {("w0", "checksum"): 7})
 
 
 @for_each_job
@@ -386,9 +388,9 @@ def fields_at_the_switch(job):
     # no sum of ours, and left alone: where it comes from is somebody else's
     left = {"version": [make(version=2)], "job": [data(0, LANES, **base)],
             "type": [header(9, job) + bytes(16)],
-            "fanin": [make(fanin=ranks(job) + 1)],
+            "its fanin": [make(fanin=ranks(job) + 1)],
             "short": [whole[:n] for n in range(36)]}
-    live.inject("switch", "w0", [
+    live.inject(job, "switch", "w0", [
         frame(family(job), "w0", "ps", p) for many in left.values()
         for p in many], {("ps", reason): len(many)
                          for reason, many in left.items()},
@@ -408,7 +410,7 @@ def fields_at_the_switch(job):
                        # who claims to be a switch is none
                        [make(bitmap=3), make(bitmap=3, flags=SUM)],
     }
-    live.inject("switch", "w0", [
+    live.inject(job, "switch", "w0", [
         frame(family(job), "w0", "ps", p) for many in refused.values()
         for p in many], {}, {(job, name): len(many)
                              for name, many in refused.items()})
@@ -444,13 +446,14 @@ def senders_at_the_switch(job):
         *[frame(v, "w1", "ps", control(kind, job, nonce=5, bitmap=2, **f),
                 via="w0") for kind in (T_JOIN, LEAVE, PING)],
     ]
-    live.inject("switch", "w0", strange + elsewhere, {},
+    live.inject(job, "switch", "w0", strange + elsewhere, {},
                 {(job, "drop_stranger"): len(strange),
                  (job, "drop_port"): len(elsewhere)})
     # the host of the PS is not above it
-    live.inject("switch", "ps", [frame(v, "w0", "ps", gradient, via="ps"),
-                                 frame(v, "ps", "stranger", parameters)], {},
-                {(job, "drop_port"): 1, (job, "drop_stranger"): 1})
+    live.inject(job, "switch", "ps", [
+        frame(v, "w0", "ps", gradient, via="ps"),
+        frame(v, "ps", "stranger", parameters)], {},
+        {(job, "drop_port"): 1, (job, "drop_stranger"): 1})
 
 
 @for_each_job
@@ -458,7 +461,7 @@ def a_member_of_another_job_at_the_switch(job):
     """w2 is of job 7 only."""
     if job == 7:
         return
-    live.inject("switch", "w2", [
+    live.inject(job, "switch", "w2", [
         frame(6, "w2", "ps", data(8, LANES, **good(8))),
         frame(6, "w0", "ps", data(8, LANES, **good(8)), via="w2"),
         frame(6, "ps", "w0", data(8, LANES, **answer(8)), via="w2")], {},
@@ -475,14 +478,14 @@ def checksums_and_ip_at_the_switch(job):
     high.chksum = 0
     none = [bytes(eth / low / high)]
     # complete only over the pseudo header is what an offload would finish
-    live.inject("switch", "w0", wrong + none, {},
+    live.inject(job, "switch", "w0", wrong + none, {},
                 {(job, "drop_csum"): 1, (job, "drop_csum_none"): 1})
     more = with_options(v, "w0", "ps", packet)
     # what is left of the packet without its first fragment comes to nobody
     parts = fragments(v, "w0", "ps", packet)
     # behind IPv6's other extension headers nothing is looked for
     passed = 0 if v == 4 else len(more) - 1
-    live.inject("switch", "w0", more + parts,
+    live.inject(job, "switch", "w0", more + parts,
                 {("ps", "options"): passed} if passed else {},
                 {("other", "options"): len(more) + 1 - passed})
 
@@ -517,17 +520,17 @@ def an_earlier_run_of(job):
 
     def at_hosts():
         n = len(gradients)
-        live.inject("host", "ps", gradients + controls,
+        live.inject(job, "host", "ps", gradients + controls,
                     {("ps", "epoch"): n, ("w0", "epoch"): n,
                      ("ps", "nonce"): len(late),
                      ("w0", "nonce"): len(kinds(controls, T_JOIN))})
-        live.inject("host", "w0", results, {("w0", "epoch"): len(results)})
+        live.inject(job, "host", "w0", results, {("w0", "epoch"): len(results)})
     live.during(at_hosts)
 
     # none of them gets an aggregator
     def at_the_switch():
         n = len(gradients)
-        live.inject("switch", "w0", gradients,
+        live.inject(job, "switch", "w0", gradients,
                     {("ps", "epoch"): n, ("w0", "epoch"): n},
                     {(job, "stale"): n})
     live.during(at_the_switch)

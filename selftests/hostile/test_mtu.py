@@ -78,20 +78,23 @@ def forged_errors_end_no_run():
         for job, (family, _) in JOBS.items():
             e = live.epoch(job)
             for src, dst, flags in (("w0", "ps", 0), ("ps", "w0", ACK)):
-                wrong = [fragment(job, epoch=x & 0xffffffff, flags=flags)
+                known = [fragment(job, epoch=x & 0xffffffff, flags=flags)
                          for x in (0, e - 1, e + 1, e ^ FAR)]
-                wrong += [
-                    # from the wrong side, of no job, no ATP, too little of it
-                    fragment(job, flags=ACK - flags),
+                # from the wrong side
+                known.append(fragment(job, flags=ACK - flags))
+                # of no job, no ATP, too little of it
+                wrong = [
                     data(job + 2, [1] * 350, epoch=e, flags=flags),
                     b"\2" + fragment(job, flags=flags)[1:],
                     control(PING, job, epoch=e), b"", bytes(35)]
-                frames = [error(family, src, dst, p) for p in wrong] + [
+                frames = [error(family, src, dst, p) for p in known + wrong] + [
                     error(family, src, "stranger",
                           fragment(job, flags=flags)),
                     error(family, src, dst, fragment(job, flags=flags),
                           dport=53)]
-                live.inject("host", src, frames, {(src, "icmp"): len(frames)})
+                live.inject(job, "host", src, frames,
+                            {(src, "its icmp"): len(known) + 1,
+                             (src, "icmp"): len(wrong) + 1})
     live.during(forge)
     forget()
 
