@@ -534,11 +534,18 @@ def an_earlier_run_of(job):
                     {("ps", "epoch"): n, ("w0", "epoch"): n},
                     {(job, "stale"): n})
     live.during(at_the_switch)
-    # old answers and all that begins or ends a run, too
+
+    def from_the_ps(kind):
+        return [frame(v, "ps", "w0", f[at:]) for f in kinds(got, kind)]
+
+    # old answers come through, to who refuses them
+    answers = from_the_ps(DATA)
+    live.during(lambda: live.inject(job, "switch", "ps", answers,
+                                    {("w0", "epoch"): len(answers)}))
+    # all that begins or ends a run, too
     for _ in range(3):
         live.taps.send("switch", "w0", gradients + controls)
-        live.taps.send("switch", "ps", [
-            frame(v, "ps", "w0", f[at:]) for f in kinds(got, DATA, WELCOME)])
+        live.taps.send("switch", "ps", from_the_ps(WELCOME))
         live.round()
     live.during(at_the_switch)
 
