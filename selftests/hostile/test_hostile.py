@@ -20,7 +20,7 @@ from atptest import (ABORT, ACK, DATA, ECN, EDGE, FAILED, FLOAT32, INT32, LAST, 
                      same, wait_for)
 from live import FRAGMENTS, JOBS, Live
 from rack import rack, run
-from wire import (Recorder, fragments, frame, in_vlan, layers, payload_at,
+from wire import (Recorder, fragments, frame, in_vlan, layers, lying, payload_at,
                   priority_tagged, tagged, with_options)
 
 LANES = [1, 2, 3, 4]
@@ -306,6 +306,27 @@ def what_the_stack_drops(job):
                         {(where, "version"): 1})
             same(live.snmp(where, name)[0] - before, len(frames), name)
             live.freed({(reason, ETHERTYPE[family(job)]): len(frames)})
+
+
+@for_each_job
+def a_length_of_udp_that_lies(job):
+    v = family(job)
+    gradient = data(job, LANES, **good(job))
+    for where, src, packet in (
+            ("ps", "w0", gradient), ("w0", "ps", data(job, LANES, **answer(job)))):
+        # what is not there the stack misses, what is too much it cuts off
+        name = "UdpInErrors" if v == 4 else "Udp6InErrors"
+        before = live.snmp(where, name)[0]
+        live.inject(job, "host", where, [
+            lying(v, src, where, packet, n) for n in (8, -8)],
+            {(where, "length"): 1})
+        same(live.snmp(where, name)[0] - before, 1, name)
+        live.freed({("PKT_TOO_SMALL", ETHERTYPE[v]): 1})
+    # the last one would be whole to a host: UDP says where its lanes end
+    live.inject(job, "switch", "w0", [
+        lying(v, "w0", "ps", packet, n) for packet, n in (
+            (gradient, 8), (gradient, -8), (gradient + bytes(8), -8))], {},
+        {(job, "drop_length"): 3})
 
 
 def nobody_takes(job, frames, src, to, where="host", host=None):
@@ -653,6 +674,7 @@ TESTS = (
     another_udp_port,
     what_ip_can_add,
     what_the_stack_drops,
+    a_length_of_udp_that_lies,
     no_checksum,
     tags_of_vlans_that_are_not_there,
     tags_without_a_vlan,

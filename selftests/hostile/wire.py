@@ -55,6 +55,17 @@ def udp_bytes(low, high):
     return whole[len(low):]
 
 
+def lying(family, src, dst, payload, more):
+    """UDP says so many bytes more than there are, and has the checksum of that: of
+    zeros behind them, or of what there is before the end"""
+    eth, low, _ = layers(family, src, dst, payload)
+    size = len(payload) + more
+    _, _, told = layers(family, src, dst, payload[:size].ljust(size, b"\0"))
+    inner = udp_bytes(low, told)[:8 + len(payload)] + payload[size:]
+    low.setfieldval("proto" if family == 4 else "nh", 17)
+    return bytes(eth / low / inner)
+
+
 def fragments(family, src, dst, payload):
     """The same packet in two"""
     eth, low, high = layers(family, src, dst, payload)
