@@ -18,10 +18,10 @@ from atptest import (ABORT, ACK, DATA, ECN, EDGE, FAILED, FLOAT32, INT32, LAST, 
                      MCAST, OVERFLOW, PING, PONG, RAW, RESEND, STATUS, SUM,
                      SWITCHED, T_JOIN, WELCOME, control, data, header, refused,
                      same, wait_for)
-from live import FRAGMENTS, JOBS, Live
-from rack import rack, run
-from wire import (Recorder, fragments, frame, in_vlan, layers, lying, payload_at,
-                  priority_tagged, tagged, with_options)
+from live import FRAGMENTS, HOSTS, JOBS, Live
+from rack import atp, rack, run
+from wire import (Recorder, fragments, frame, in_vlan, ip_of, layers, lying,
+                  payload_at, priority_tagged, tagged, with_options)
 
 LANES = [1, 2, 3, 4]
 UNDEFINED = [1 << bit for bit in range(10, 16)]
@@ -577,6 +577,54 @@ def an_earlier_run():
         an_earlier_run_of(job)
 
 
+def another_epoch_at_the_switch():
+    """It cannot know better: a member gets aggregators by gradients of runs that are
+    none, up to its job's quota, until they are old and one is needed.  All that is
+    lost by it is help."""
+    job, table, quota = 7, 16, 8
+
+    def tool(*words):
+        status, text = atp("switch", "switch", *words)
+        same(status, 0, text)
+
+    def occupied():
+        return live.switch()["occupied"]
+
+    def given_back():
+        live.round()
+        return not occupied()[job]
+
+    # a new one knows of no run that is over, either
+    rack("switch_resize", "aggregators", table, "timeout", 600000)
+    tool("job", "replace", job, "ps", ip_of(4, "ps"), "quota", quota,
+         *[word for rank in range(ranks(job))
+           for word in ("worker", ip_of(4, f"w{rank}"))])
+    before = occupied()
+    same(before, {7: 0, 8: 0})
+    e = live.epoch(job)
+    epochs = [x & 0xffffffff for x in (e - 1, e + 1, ~e, e ^ FAR)]
+    # where there is none left the PS gets them, and tells the worker
+    n = table - quota
+    live.inject(job, "switch", "w0", [
+        frame(4, "w0", "ps", data(job, [99] * 350, **good(
+            job, epoch=epochs[i % 4], seq=FAR + i, index=i, flags=0)))
+        for i in range(table)], {("ps", "epoch"): n, ("w0", "epoch"): n})
+    full = {**before, job: quota}
+    same(occupied(), full)
+    for _ in range(2):
+        live.round()
+        same(occupied(), full)
+    # nor does the end of a run give them back, but the next one gets them
+    live.leave(job)
+    live.join(job)
+    same(occupied(), full)
+    tool("attach", *[word for host in HOSTS for word in ("dev", host)],
+         "timeout", 100)
+    wait_for(given_back, "the aggregators are given back")
+    rack("switch_resize", "aggregators", 1024)
+    live.round()
+
+
 def a_member_that_lies_spoils_its_own_job():
     """What it can do: say that it is a switch.  It touches no other job."""
     job, lie = 7, [99] * 350
@@ -684,6 +732,7 @@ TESTS = (
     a_member_of_another_job_at_the_switch,
     checksums_and_ip_at_the_switch,
     an_earlier_run,
+    another_epoch_at_the_switch,
     a_member_that_lies_spoils_its_own_job,
     an_end_for_a_reason_that_is_not_known,
     # the last: it leaves no switch, and no run of job 7
