@@ -526,6 +526,38 @@ def something_is_left_to_the_host():
 
 
 @test
+def the_limits_are_the_host_s():
+    """For whoever has a network of his own there are none to see or to set."""
+    sock()    # loads the module
+    limits = "/proc/sys/net/atp"
+    names = ["mem", "rmem", "wmem"]
+    same(sorted(os.listdir(limits)), names)
+
+    def may_not_set():
+        for name in names:
+            refused(errno.EACCES, open, f"{limits}/{name}", "w")
+            with open(f"{limits}/{name}", encoding="ascii") as f:
+                same(len(f.read().split()) >= 2, True)
+
+    def user():
+        become(ALICE)
+        may_not_set()
+        own_namespaces(net=False)
+        may_not_set()
+        new_net()
+        # what is there for it is there
+        same("ipv4" in os.listdir("/proc/sys/net"), True)
+        same("atp" in os.listdir("/proc/sys/net"), False)
+        for name in names:
+            refused(errno.ENOENT, open, f"{limits}/{name}", "rb")
+    child(user)
+
+    # root's own networks have none, either
+    new_net()
+    refused(errno.ENOENT, os.listdir, limits)
+
+
+@test
 def the_port_belongs_to_who_was_first():
     """A user's socket cannot stand in the place of the kernel's."""
     new_net()
