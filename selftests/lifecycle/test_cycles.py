@@ -10,15 +10,17 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../lib"))
-from atptest import (AF_ATP, J_SERVER, JOINED, Info, Netlink,  # noqa: E402
-                     attr, join, libc, main, new_net, proc_protocols, pulled,
-                     pushed, same, sock, start_join, sum_works, test, wait_for)
+from atptest import (AF_ATP, FAILED, J_SERVER, JOINED, Info,  # noqa: E402
+                     Netlink, attr, join, libc, main, new_net,
+                     proc_protocols, pulled, pushed, same, sock, start_join,
+                     sum_works, test, wait_for)
 from kmod import load, unload, users  # noqa: E402
 from leaks import Leaks  # noqa: E402
 
 JOB = 7
 OTHER = 8
 SERVER = 0xffff
+REMOVED = 7         # enum atp_reason
 LANES = 750         # of a chunk of some fragments
 
 
@@ -91,10 +93,49 @@ def thousands_of_chunks_that_are_never_pulled():
     sum_works(join(OTHER))
 
 
+def removed(socks):
+    """Each learns that its job was removed, once."""
+    for s in socks:
+        same(error(s), errno.EIDRM)
+        same(error(s), 0)
+        info = Info(s)
+        same((info.state, info.reason, info.ranks), (FAILED, REMOVED, 0))
+
+
 @test
-def a_thousand_jobs_with_workers():
-    """Joined, waiting for a peer that never comes, or only bound, when the job
-    goes; closed before it or after."""
+def a_thousand_jobs_that_go_before_their_workers():
+    """They have pushed, both or one of them, so that packets are on their way
+    and a chunk waits; or they wait for a peer that never comes, or are only
+    bound."""
+    nl = job_kept()
+    kept = join(JOB)
+
+    def cycle(k):
+        nl.add(OTHER)
+        if k % 2:
+            socks = waiting = join(OTHER)
+            for s in socks[k % 4 // 2:]:
+                s.send(bytes(3000))
+        else:
+            socks = [sock(), sock()]
+            waiting = socks[:1]
+            start_join(socks[0], OTHER, 0)
+            bind(socks[1], OTHER, 1)
+        if not k % 10:
+            sum_works(kept, 10)
+        nl.delete(OTHER)
+        removed(waiting)
+        for s in socks:
+            s.close()
+
+    repeat(cycle, 1000)
+    same(proc_protocols()[0], 2)
+    sum_works(kept)
+
+
+@test
+def hundreds_of_jobs_that_go_after_their_workers():
+    """These were joined, or waited for a peer, or were only bound."""
     nl = job_kept()
     kept = join(JOB)
 
@@ -106,17 +147,11 @@ def a_thousand_jobs_with_workers():
             socks = [sock(), sock()]
             start_join(socks[0], OTHER, 0)
             bind(socks[1], OTHER, 1)
-        if not k % 10:
-            sum_works(kept, 10)
-        if k % 4 < 2:
-            nl.delete(OTHER)
-            same(error(socks[0]), errno.EIDRM)
         for s in socks:
             s.close()
-        if k % 4 >= 2:
-            nl.delete(OTHER)
+        nl.delete(OTHER)
 
-    repeat(cycle, 1000)
+    repeat(cycle, 200)
     same(proc_protocols()[0], 2)
     sum_works(kept)
 
