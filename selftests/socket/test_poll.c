@@ -110,6 +110,76 @@ TEST(edge_misses_nothing)
 	}
 }
 
+/* Two ranks that push integers, and the application at the PS */
+static void join_served(int *fds)
+{
+	host_net();
+	job_add(2, "server");
+	fds[2] = new_socket(SOCK_NONBLOCK);
+	EXPECT_ERRNO(do_connect(fds[2], JOB, ATP_SERVER), EINPROGRESS);
+	join_all(fds, 2);
+	wait_events(fds[2], POLLOUT);
+	set_dtype(fds[0], ATP_INT32);
+	set_dtype(fds[1], ATP_INT32);
+}
+
+/* A sum is one edge for the application at the PS, whoever pushed last. */
+TEST(edge_of_sums)
+{
+	int fds[3], ep, i, k;
+	int32_t lane;
+
+	join_served(fds);
+	ep = watch(fds[2], EPOLLIN | EPOLLET);
+	EXPECT_EQ(seen(ep, 0), 0);
+	for (i = 0; i < 50; i++) {
+		lane = i;
+		push(fds[i % 2], &lane, 4);
+		EXPECT_EQ(seen(ep, 0), 0);
+		push(fds[1 - i % 2], &lane, 4);
+		EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLIN);
+		EXPECT_EQ(seen(ep, 0), 0);
+		pull_one(fds[2], i);
+		EXPECT_ERRNO(recv(fds[2], &lane, 4, 0), EAGAIN);
+		lane = 100 - i;
+		push(fds[2], &lane, 4);
+		for (k = 0; k < 2; k++) {
+			pull(fds[k], &lane, 4);
+			EXPECT_EQ(lane, 100 - i);
+		}
+	}
+}
+
+/* Who waits for an edge would not learn that it is still there. */
+static void fault_is_an_edge(int *fds, int fd)
+{
+	int ep = watch(fd, EPOLLIN | EPOLLET);
+
+	one_chunk(fds, 21);
+	EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLIN);
+	EXPECT_EQ(seen(ep, 0), 0);
+	EXPECT_ERRNO(recv(fd, (void *)8, 4, MSG_DONTWAIT), EFAULT);
+	EXPECT_EQ(seen(ep, LIMIT_MS), EPOLLIN);
+	EXPECT_EQ(seen(ep, 0), 0);
+	pull_one(fd, 21);
+}
+
+TEST(edge_of_a_fault)
+{
+	int fds[2];
+
+	join_two(fds);
+	fault_is_an_edge(fds, fds[0]);
+}
+
+TEST(edge_of_a_fault_at_the_ps)
+{
+	int fds[3];
+
+	join_served(fds);
+	fault_is_an_edge(fds, fds[2]);
+}
+
 /* Each result is an edge, even while one is there that nobody has pulled. */
 TEST(edge_of_every_result)
 {
