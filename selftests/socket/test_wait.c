@@ -35,11 +35,11 @@ static int64_t now_ms(void)
 }
 
 /* Not before its time; how long after it, is up to the machine. */
-#define EXPECT_TIMEOUT(call) do {					\
+#define EXPECT_TIMEOUT(call, ms) do {					\
 	int64_t begin = now_ms();					\
 									\
 	EXPECT_ERRNO(call, EAGAIN);					\
-	EXPECT_GE(now_ms() - begin, TIMEOUT_MS - TICK_MS);		\
+	EXPECT_GE(now_ms() - begin, (ms) - TICK_MS);			\
 } while (0)
 
 TEST(timeouts)
@@ -50,15 +50,58 @@ TEST(timeouts)
 	join_pair(fds, "");
 	set_timeout(fds[0], SO_RCVTIMEO, TIMEOUT_MS);
 	set_timeout(fds[0], SO_SNDTIMEO, TIMEOUT_MS);
-	EXPECT_TIMEOUT(recv(fds[0], bytes, 4, 0));
+	EXPECT_TIMEOUT(recv(fds[0], bytes, 4, 0), TIMEOUT_MS);
 	set_sndbuf(fds[0], 4096);
 	push(fds[0], bytes, sizeof(bytes));
-	EXPECT_TIMEOUT(send(fds[0], bytes, sizeof(bytes), 0));
-	EXPECT_TIMEOUT(recv(fds[0], bytes, 4, 0));
+	EXPECT_TIMEOUT(send(fds[0], bytes, sizeof(bytes), 0), TIMEOUT_MS);
+	EXPECT_TIMEOUT(recv(fds[0], bytes, 4, 0), TIMEOUT_MS);
 	push(fds[1], bytes, sizeof(bytes));
 	pull(fds[0], bytes, sizeof(bytes));
 	pull(fds[1], bytes, sizeof(bytes));
 	sum_works(fds, 2);
+}
+
+/* Not a multiple of a second: who sleeps looks so often whether others have the
+ * descriptor, too.
+ */
+#define LONG_MS		2500
+
+/* Another descriptor might pull what there is. */
+TEST(long_timeouts)
+{
+	char bytes[4096] = {};
+	int fds[2], i;
+
+	join_pair(fds, "");
+	ASSERT_GE(dup(fds[0]), 0);
+	set_timeout(fds[0], SO_RCVTIMEO, LONG_MS);
+	set_timeout(fds[0], SO_SNDTIMEO, LONG_MS);
+	EXPECT_TIMEOUT(recv(fds[0], bytes, 4, 0), LONG_MS);
+	set_sndbuf(fds[0], 4096);
+	for (i = 0; i < 2; i++)
+		push(fds[i], bytes, sizeof(bytes));
+	wait_events(fds[0], POLLIN);
+	EXPECT_TIMEOUT(send(fds[0], bytes, sizeof(bytes), 0), LONG_MS);
+	for (i = 0; i < 2; i++)
+		pull(fds[i], bytes, sizeof(bytes));
+	sum_works(fds, 2);
+}
+
+/* Another descriptor might push what is due. */
+TEST(long_timeout_at_the_ps)
+{
+	int32_t lane = 1;
+	int fds[2];
+
+	join_with_server(fds);
+	ASSERT_GE(dup(fds[1]), 0);
+	set_nonblock(fds[1], false);
+	set_timeout(fds[1], SO_RCVTIMEO, LONG_MS);
+	push(fds[0], &lane, 4);
+	pull(fds[1], &lane, 4);
+	EXPECT_TIMEOUT(recv(fds[1], &lane, 4, 0), LONG_MS);
+	push(fds[1], &lane, 4);
+	pull(fds[0], &lane, 4);
 }
 
 /* Blocked in pulling, then in pushing */
