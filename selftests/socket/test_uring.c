@@ -35,8 +35,10 @@ static bool nothing(void)
 	return io_uring_peek_cqe(&ring, &cqe) == -EAGAIN;
 }
 
-/* The next completion, which must be @name's.  Return: its result. */
-static int result_of(uint64_t name)
+/* The next completion, which must be @name's.  Return: its result; @flags may be
+ * NULL.
+ */
+static int completion_of(uint64_t name, uint32_t *flags)
 {
 	struct __kernel_timespec ts = { .tv_sec = LIMIT_MS / 1000 };
 	struct io_uring_cqe *cqe;
@@ -45,8 +47,15 @@ static int result_of(uint64_t name)
 	ASSERT_EQ(io_uring_wait_cqe_timeout(&ring, &cqe, &ts), 0);
 	ASSERT_EQ(cqe->user_data, name);
 	res = cqe->res;
+	if (flags)
+		*flags = cqe->flags;
 	io_uring_cqe_seen(&ring, cqe);
 	return res;
+}
+
+static int result_of(uint64_t name)
+{
+	return completion_of(name, NULL);
 }
 
 /* The next @n completions, in any order, by their names */
@@ -103,6 +112,80 @@ TEST(send_and_receive)
 	for (i = 0; i < 2; i++)
 		for (k = 0; k < 2000; k++)
 			ASSERT_EQ(sum[i][k], 2 * k);
+}
+
+/* One request, a buffer of the kernel's choice and a completion for each result,
+ * until the run ends
+ */
+TEST(multishot)
+{
+	static const uint32_t lengths[] = { 1, 2000, 351 };
+	static int32_t lanes[2000], sums[4][2000];
+	uint32_t flags, i, k, sum;
+	struct io_uring_sqe *sqe;
+	int fds[2];
+
+	start(fds);
+	for (k = 0; k < 2000; k++)
+		lanes[k] = k + 1;
+	SQE(1, io_uring_prep_provide_buffers, sums, sizeof(sums[0]), 4, 9, 0);
+	submit(1);
+	ASSERT_GE(result_of(1), 0);
+	sqe = sqe_of(2);
+	io_uring_prep_recv_multishot(sqe, fds[0], NULL, 0, 0);
+	sqe->user_data = 2;
+	sqe->flags |= IOSQE_BUFFER_SELECT;
+	sqe->buf_group = 9;
+	submit(1);
+	EXPECT_TRUE(nothing());
+	for (i = 0; i < 3; i++) {
+		push(fds[0], lanes, lengths[i] * 4);
+		push(fds[1], lanes, lengths[i] * 4);
+	}
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(completion_of(2, &flags), lengths[i] * 4);
+		ASSERT_TRUE(flags & IORING_CQE_F_BUFFER);
+		EXPECT_TRUE(flags & IORING_CQE_F_MORE);
+		sum = flags >> IORING_CQE_BUFFER_SHIFT;
+		ASSERT_LT(sum, 4);
+		for (k = 0; k < 2000; k++)
+			ASSERT_EQ(sums[sum][k],
+				  k < lengths[i] ? 2 * lanes[k] : 0);
+	}
+	EXPECT_TRUE(nothing());
+	ASSERT_EQ(atp("job del %u", JOB), 0);
+	EXPECT_EQ(completion_of(2, &flags), -EIDRM);
+	EXPECT_FALSE(flags & IORING_CQE_F_MORE);
+}
+
+/* The ring's own descriptors, when the process has none any more */
+TEST(fixed_files)
+{
+	int32_t lanes[2][2] = { { 1, 2 }, { 30, 40 } }, sums[2][2] = {};
+	int fds[2], res[5] = {}, i;
+	struct io_uring_sqe *sqe;
+
+	start(fds);
+	ASSERT_EQ(io_uring_register_files(&ring, fds, 2), 0);
+	for (i = 0; i < 2; i++) {
+		close(fds[i]);
+		sqe = sqe_of(0);
+		io_uring_prep_recv(sqe, i, sums[i], 8, 0);
+		sqe->user_data = 1 + i;
+		sqe->flags |= IOSQE_FIXED_FILE;
+		sqe = sqe_of(0);
+		io_uring_prep_send(sqe, i, lanes[i], 8, 0);
+		sqe->user_data = 3 + i;
+		sqe->flags |= IOSQE_FIXED_FILE;
+	}
+	submit(4);
+	results_of(res, 4);
+	for (i = 1; i < 5; i++)
+		EXPECT_EQ(res[i], 8);
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(sums[i][0], 31);
+		EXPECT_EQ(sums[i][1], 42);
+	}
 }
 
 TEST(messages)
