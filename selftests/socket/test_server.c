@@ -259,6 +259,42 @@ TEST(waiting)
 	EXPECT_EQ(queue_of(r.server, SIOCINQ), 0);
 }
 
+/* What it may pull next; what it has pushed is on its way, and no more its own */
+TEST(queues)
+{
+	uint32_t lanes[2 * LANES + 3] = {}, i;
+	struct rack r;
+
+	setup(&r, "");
+	EXPECT_EQ(queue_of(r.server, SIOCINQ), 0);
+	push_both(&r, lanes, 2 * LANES + 3);
+	for (i = 0; info_of(r.server).end != 3; i++) {
+		ASSERT_LT(i, LIMIT_MS);
+		poll(NULL, 0, 1);
+	}
+	EXPECT_EQ(queue_of(r.server, SIOCINQ), sizeof(lanes));
+	/* a piece that was looked at is what comes next */
+	ASSERT_EQ(recv(r.server, lanes, LANES * 4, MSG_PEEK), LANES * 4);
+	EXPECT_EQ(queue_of(r.server, SIOCINQ), LANES * 4);
+	pull(r.server, lanes, LANES * 4);
+	EXPECT_EQ(queue_of(r.server, SIOCINQ), (LANES + 3) * 4);
+	EXPECT_EQ(queue_of(r.server, SIOCOUTQ), 0);
+	push(r.server, lanes, LANES * 4);
+	EXPECT_EQ(queue_of(r.server, SIOCOUTQ), 0);
+	EXPECT_EQ(queue_of(r.fds[0], SIOCOUTQ), sizeof(lanes));
+	pull(r.server, lanes, (LANES + 3) * 4);
+	EXPECT_EQ(queue_of(r.server, SIOCINQ), 0);
+	push(r.server, lanes, (LANES + 3) * 4);
+	for (i = 0; i < 2; i++)
+		pull(r.fds[i], lanes, sizeof(lanes));
+	/* what can be pulled no more does not count */
+	push_both(&r, lanes, 1);
+	wait_events(r.server, POLLIN);
+	ASSERT_EQ(atp("job del 7"), 0);
+	wait_state(r.server, ATP_FAILED);
+	EXPECT_EQ(queue_of(r.server, SIOCINQ), 0);
+}
+
 /* A sum that nobody got stays. */
 TEST(peek_and_fault)
 {
