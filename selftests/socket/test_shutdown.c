@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Ending by oneself: shutdown() of each half, close() at any moment. */
+#include <time.h>
 #include "host.h"
 #include "slow.h"
 
 TEST(refused)
 {
-	int fds[2];
+	int fds[2], how;
 
 	host_net();
 	job_add(2, "");
-	fds[0] = new_socket(0);
+	fds[0] = new_socket(SOCK_NONBLOCK);
 	EXPECT_ERRNO(shutdown(fds[0], SHUT_WR), ENOTCONN);
+	/* nor while it joins, which goes on */
+	EXPECT_ERRNO(do_connect(fds[0], JOB, 0), EINPROGRESS);
+	for (how = SHUT_RD; how <= SHUT_RDWR; how++)
+		EXPECT_ERRNO(shutdown(fds[0], how), ENOTCONN);
+	EXPECT_EQ(info_of(fds[0]).state, ATP_JOINING);
 	fds[1] = new_socket(0);
-	connect_all(fds, 2);
+	ASSERT_EQ(do_connect(fds[1], JOB, 1), 0);
+	wait_events(fds[0], POLLOUT);
+	EXPECT_EQ(do_connect(fds[0], JOB, 0), 0);
+	set_nonblock(fds[0], false);
 	EXPECT_ERRNO(shutdown(fds[0], 3), EINVAL);
 	EXPECT_ERRNO(shutdown(fds[0], -1), EINVAL);
 	sum_works(fds, 2);
@@ -331,15 +340,40 @@ static bool pull_sum(int fd, int chunk)
 	return true;
 }
 
-/*
- * Another rank closes at any moment of a stream: results that are right, then
- * an error in time that says who has left, and nothing stays.
+/* Ranks 0 and 1 may get more, from this chunk on and no more than so many in
+ * all; then an error in time that says who is to blame, and nothing stays.
  */
-TEST(close_at_any_moment)
+static void expect_end(const int *fds, const int *next, int most, int error,
+		       uint32_t reason, uint32_t ranks)
 {
-	int fds[3], round, chunk, most, i;
 	struct atp_info info;
 	int32_t lane = 0;
+	int i, chunk;
+
+	for (i = 0; i < 2; i++) {
+		set_timeout(fds[i], SO_RCVTIMEO, LIMIT_MS);
+		/* it needs the other now, if it did not before */
+		send(fds[i], &lane, 4, MSG_NOSIGNAL);
+	}
+	for (i = 0; i < 2; i++) {
+		chunk = next[i];
+		while (pull_sum(fds[i], chunk))
+			chunk++;
+		EXPECT_EQ(errno, error);
+		EXPECT_LE(chunk, most);
+		info = info_of(fds[i]);
+		EXPECT_EQ(info.reason, reason);
+		EXPECT_EQ(info.ranks, ranks);
+	}
+	close(fds[0]);
+	close(fds[1]);
+	ASSERT_EQ(sockets(), 0);
+}
+
+/* Another rank closes in the midst of a stream. */
+TEST(close_at_any_moment)
+{
+	int fds[3], next[2] = {}, round, i;
 
 	host_net();
 	job_add(3, "window 16");
@@ -355,28 +389,102 @@ TEST(close_at_any_moment)
 		push_part(fds[1], 1, 1);
 		if (round % 3 == 1)
 			push_part(fds[2], 2, 1);
-		if (round % 3 == 2)
+		next[0] = round % 3 == 2;
+		if (next[0])
 			ASSERT_TRUE(pull_sum(fds[0], 0));
-		most = round % 3 == 1 ? 2 : 1;
 		close(fds[2]);
-		for (i = 0; i < 2; i++) {
-			set_timeout(fds[i], SO_RCVTIMEO, LIMIT_MS);
-			/* it needs rank 2 now, if it did not before */
-			send(fds[i], &lane, 4, MSG_NOSIGNAL);
+		expect_end(fds, next, round % 3 == 1 ? 2 : 1, ECONNRESET,
+			   ATP_REASON_LEFT, 1 << 2);
+	}
+}
+
+/* Packets that take longer than any call, so that each moment is one between
+ * packets
+ */
+static void slow_net(void)
+{
+	host_net();
+	host_must("tc qdisc add dev lo root netem delay 2ms");
+}
+
+/* Two chunks need some 10 ms. */
+static long any_moment_us(void)
+{
+	return tap_below(10000);
+}
+
+TEST(close_at_random)
+{
+	static const int next[2] = {};
+	int fds[3], round, i;
+
+	tap_seed(2);
+	slow_net();
+	job_add(3, "window 16");
+	for (round = 0; round < 100; round++) {
+		join_all(fds, 3);
+		for (i = 0; i < 3; i++) {
+			set_dtype(fds[i], ATP_INT32);
+			push_part(fds[i], i, 0);
+			push_part(fds[i], i, 1);
 		}
-		for (i = 0; i < 2; i++) {
-			chunk = round % 3 == 2 && i == 0;
-			while (pull_sum(fds[i], chunk))
-				chunk++;
-			EXPECT_EQ(errno, ECONNRESET);
-			EXPECT_LE(chunk, most);
-			info = info_of(fds[i]);
-			EXPECT_EQ(info.reason, ATP_REASON_LEFT);
-			EXPECT_EQ(info.ranks, 1 << 2);
+		usleep(any_moment_us());
+		close(fds[2]);
+		expect_end(fds, next, 2, ECONNRESET, ATP_REASON_LEFT, 1 << 2);
+	}
+}
+
+static long now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000L + ts.tv_nsec / 1000;
+}
+
+/* What two ranks lack of a sum is as much as they have. */
+static void double_sums(int server, long us)
+{
+	static int32_t lanes[LANES];
+	long end = now_us() + us;
+	ssize_t len;
+	int i;
+
+	while (now_us() < end) {
+		len = recv(server, lanes, sizeof(lanes), 0);
+		if (len < 0) {
+			ASSERT_EQ(errno, EAGAIN);
+			usleep(100);
+			continue;
 		}
-		close(fds[0]);
-		close(fds[1]);
-		ASSERT_EQ(sockets(), 0);
+		for (i = 0; i < len / 4; i++)
+			lanes[i] *= 2;
+		push(server, lanes, len);
+	}
+}
+
+/* The same of the application at the PS, in the midst of what it gives */
+TEST(close_at_random_at_the_ps)
+{
+	static const int next[2] = {};
+	int fds[2], server, round, i;
+
+	tap_seed(3);
+	slow_net();
+	job_add(2, "server window 16");
+	for (round = 0; round < 30; round++) {
+		server = new_socket(SOCK_NONBLOCK);
+		EXPECT_ERRNO(do_connect(server, JOB, ATP_SERVER), EINPROGRESS);
+		join_all(fds, 2);
+		wait_events(server, POLLOUT);
+		for (i = 0; i < 2; i++) {
+			set_dtype(fds[i], ATP_INT32);
+			push_part(fds[i], i, 0);
+			push_part(fds[i], i, 1);
+		}
+		double_sums(server, any_moment_us());
+		close(server);
+		expect_end(fds, next, 2, EOWNERDEAD, ATP_REASON_SERVER, 0);
 	}
 }
 
