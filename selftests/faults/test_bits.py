@@ -40,7 +40,10 @@ from wire import (  # noqa: E402
 )
 
 JOB = 7
-LANES = 62
+# An odd number, so that there is padding; a fragment has one lane more.
+LANES = 61
+FRAGMENT = 248
+UDP_LEN, ATP_LEN = 8, 36
 WORKERS = 2
 # A kernel built to find bugs takes seven times as long: every seventh bit there,
 # so that each bit of a byte is met
@@ -183,7 +186,7 @@ class Bench:
     def __init__(self, family, switch, joined=True, timeout=PATIENT):
         self.family, self.switch = family, switch
         rack(*(["switch_on"] if switch else ["switch_off"]))
-        rack("job_add", JOB, WORKERS, family, "fragment", 4 * LANES,
+        rack("job_add", JOB, WORKERS, family, "fragment", FRAGMENT,
              "timeout", timeout)
         self.ranks = [Rank(rank, JOB) for rank in range(WORKERS)]
         self.ports, self.holes = {}, {}
@@ -320,9 +323,20 @@ def what_checksums_cover(bench, seq):
         wait_for(lambda r=rank: settled(r), "expiry")
     for frame in gradients:
         expect((checksums_hold(frame), frame.elements), (True, LANES))
+        # the padding is there
+        expect(frame.raw[-4:], bytes(4))
+        expect(len(frame.raw), frame.l4 + UDP_LEN + ATP_LEN + FRAGMENT)
 
     bench.send(gradients[0], "w0", "ps")
     if bench.switch:
+        wait_for(lambda: switch_state()[0]["occupied"] == 1, "aggregator")
+        # sent again it takes along what the switch has, which is then free
+        again = bench.holes["w0"].frame(kind=DATA, ack=False, seq=seq)
+        part, = bench.held(again, "w0", "ps", ["ps"])
+        expect((part.bitmap, part.elements), (1, LANES))
+        expect(switch_state()[0]["occupied"], 0)
+        bench.inject_flips(part, "switch", "ps")
+        bench.send(gradients[0], "w0", "ps")
         wait_for(lambda: switch_state()[0]["occupied"] == 1, "aggregator")
     else:
         wait_for(lambda: ps_state().get("waiting") == [1], "gradient")
@@ -553,7 +567,7 @@ def every_bit_over_ipv6_through_the_switch():
 def legs(family, switch):
     """Whatever runs, what is on a leg has complete checksums."""
     rack("switch_on" if switch else "switch_off")
-    rack("job_add", JOB, WORKERS, family, "fragment", 4 * LANES)
+    rack("job_add", JOB, WORKERS, family, "fragment", FRAGMENT)
     ports = [Port(host, "eth0") for host in ("w0", "w1", "ps")]
     seen = 0
     try:
