@@ -32,6 +32,8 @@ JOB = 7
 WORKERS = 3
 LAST = WORKERS - 1
 TIMEOUT = 3000
+# recvmsg(2), in /proc
+RECVMSG = "47"
 
 
 def job(timeout=TIMEOUT):
@@ -55,6 +57,16 @@ class Workers:
 
     def signal(self, number):
         os.killpg(self.process.pid, number)
+
+    def sleeps_in_pull(self):
+        """Its first rank"""
+        parent = self.process.pid
+        with open(f"/proc/{parent}/task/{parent}/children",
+                  encoding="ascii") as f:
+            rank = f.read().split()[0]
+        # of one that runs it says nothing but that
+        with open(f"/proc/{rank}/syscall", encoding="ascii") as f:
+            return f.read().split()[0] == RECVMSG
 
     def ended(self):
         """All of it has ended, as it should.  Returns what the error queues
@@ -204,6 +216,42 @@ def a_worker_that_stops_for_a_moment_is_waited_for():
 
 def a_worker_that_stops_for_a_minute_is_waited_for():
     a_stopped_worker_is_waited_for(60000)
+
+
+def a_pull_that_is_stopped_goes_on(limit):
+    """It waits for what the others will push when they go on, too.  Without a
+    limit the kernel calls again, else the worker has to."""
+    job()
+    words = ("--chunks", 600, "--lanes", 620)
+    others = Workers(0, LAST - 1, *words)
+    last = Workers(LAST, LAST, *words, "--blocking", "--limit", limit)
+    try:
+        going()
+        others.signal(signal.SIGSTOP)
+        # long enough for it to have pulled all that there is
+        wait_for(lambda: any(stall.get("stall_ms", 0) > TIMEOUT // 2
+                             for stall in stalls("ps", JOB)), "stall")
+        wait_for(last.sleeps_in_pull, "pull")
+        last.signal(signal.SIGSTOP)
+        was = stalls("ps", JOB)[0]["stall_ms"]
+        wait_for(lambda: stalls("ps", JOB)[0]["stall_ms"] > was + TIMEOUT // 2,
+                 "time to pass")
+        last.signal(signal.SIGCONT)
+        wait_for(last.sleeps_in_pull, "pull that goes on")
+        others.signal(signal.SIGCONT)
+        last.ended()
+        others.ended()
+    finally:
+        last.kill()
+        others.kill()
+
+
+def a_pull_without_a_limit_goes_on_after_a_stop():
+    a_pull_that_is_stopped_goes_on(0)
+
+
+def a_pull_with_a_limit_is_repeated_after_a_stop():
+    a_pull_that_is_stopped_goes_on(600)
 
 
 def a_worker_that_stops_for_longer_than_patience_is_named():
@@ -516,6 +564,8 @@ TESTS = (
     a_dead_host_is_named_by_all,
     a_worker_that_stops_for_a_moment_is_waited_for,
     a_worker_that_stops_for_a_minute_is_waited_for,
+    a_pull_without_a_limit_goes_on_after_a_stop,
+    a_pull_with_a_limit_is_repeated_after_a_stop,
     a_worker_that_stops_for_longer_than_patience_is_named,
     a_dead_ps_ends_all,
     a_removed_job_ends_all,

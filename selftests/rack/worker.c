@@ -260,12 +260,22 @@ static void set_dtype(uint32_t chunk)
 		ended("ATP_DTYPE");
 }
 
+/* A call that has a timeout is not restarted after the process was stopped, one
+ * that has none is (signal(7)).
+ */
+static bool interrupted(ssize_t ret)
+{
+	return ret < 0 && errno == EINTR && opt.limit;
+}
+
 /* Return: false if it would block */
 static bool push(uint32_t chunk, const uint32_t *lanes)
 {
 	ssize_t want = chunk_lanes(chunk) * 4, ret;
 
-	ret = send(sock, lanes, want, MSG_NOSIGNAL);
+	do {
+		ret = send(sock, lanes, want, MSG_NOSIGNAL);
+	} while (interrupted(ret));
 	if (ret < 0 && errno == EAGAIN && !opt.blocking)
 		return false;
 	if (ret < 0)
@@ -311,7 +321,9 @@ static bool pull(uint32_t chunk, uint32_t *lanes)
 
 	/* What is not written must not look right. */
 	memset(lanes, 0xa5, want);
-	ret = recvmsg(sock, &msg, 0);
+	do {
+		ret = recvmsg(sock, &msg, 0);
+	} while (interrupted(ret));
 	if (ret < 0 && errno == EAGAIN && !opt.blocking)
 		return false;
 	if (ret < 0 && errno == EOVERFLOW && fails[chunk])
