@@ -341,15 +341,17 @@ def internet_sum(packet):
 def udp(source, payload, to="127.0.0.1", checksum=True, port=PORT):
     """As a host would send it: its kernel owns the port, so with a raw socket.
     checksum: False for none, a number for that one"""
+    family = socket.AF_INET6 if ":" in source else socket.AF_INET
     length = 8 + len(payload)
     head = struct.pack("!HHHH", port, PORT, length, 0)
     value = int(checksum)
     if checksum is True:
-        value = internet_sum(socket.inet_aton(source) + socket.inet_aton(to) +
+        # of both pseudo headers, but for zeros
+        value = internet_sum(socket.inet_pton(family, source) +
+                             socket.inet_pton(family, to) +
                              struct.pack("!BBH", 0, 17, length) + head +
                              payload) or 0xffff
-    with socket.socket(socket.AF_INET, socket.SOCK_RAW,
-                       socket.IPPROTO_UDP) as s:
+    with socket.socket(family, socket.SOCK_RAW, socket.IPPROTO_UDP) as s:
         s.bind((source, 0))
         s.sendto(head[:6] + struct.pack("!H", value) + payload, (to, 0))
 

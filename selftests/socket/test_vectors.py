@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 """The packets that everybody refuses (../vectors/packets), at a PS and a worker
-in the kernel: each is counted once, under its reason and no other, and where
-none was taken the next sum is right."""
+in the kernel, over IPv4 and IPv6: each is counted once, under its reason and no
+other, and where none was taken the next sum is right."""
 import array
 import itertools
 import os
@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../lib"))
 from atptest import (  # noqa: E402
     FLOAT32, INT32, JOINING, J_FRAGMENT, J_TIMEOUT, J_WAITING, J_WINDOW, DTYPE,
-    RAW, SOL_ATP, T_JOIN, Info, Netlink, attr, join, main, new_net, pushed, same,
+    RAW, SOL_ATP, T_JOIN, Info, Netlink, attr, join, main, new_net, pushed, run, same,
     sock, start_join, sum_works, test, u32, udp, wait_for,
 )
 
@@ -38,18 +38,17 @@ def vectors():
         yield job, name, [packet[2:] for packet in packets]
 
 
-def address(host):
-    """Each rank has one of its own."""
-    return {"ps": "127.0.0.1", "x": "127.0.0.99"}.get(host) or \
-        f"127.0.0.{int(host) + 2}"
-
-
 class Rack:
     """The job in its state"""
-    def __init__(self, workers, fragment, window, state):
+    def __init__(self, family, workers, fragment, window, state):
         new_net()
+        self.family = family
+        ranks = [str(r) for r in range(workers)]
+        # of 127.0.0.0/8 lo has all
+        for host in ("ps", "x", *ranks) if family == 6 else ():
+            run("ip", "address", "add", self.address(host), "dev", "lo", "nodad")
         self.nl = Netlink()
-        self.nl.add(JOB, workers=[address(str(r)) for r in range(workers)],
+        self.nl.add(JOB, self.address("ps"), [self.address(r) for r in ranks],
                     # a machine that is slow is not dead
                     more=attr(J_TIMEOUT, 600000) + attr(J_WINDOW, window) +
                     attr(J_FRAGMENT, fragment))
@@ -67,6 +66,11 @@ class Rack:
         self.state, self.due = state, self.nl.drops()
         # what a timer may cause at any time, too: after a sum on a slow machine
         self.noise = {"duplicate", "old"} if state == "idle" else set()
+
+    def address(self, host):
+        """Each rank has one of its own."""
+        n = {"ps": 1, "x": 99}.get(host) or int(host) + 2
+        return f"127.0.0.{n}" if self.family == 4 else f"fd00::{n}"
 
     def info(self):
         return Info(self.socks[RANK])
@@ -122,7 +126,7 @@ class Rack:
             for drop in (reason, met):
                 if drop in self.due:
                     self.due[drop] += 1
-            udp(address(source), self.of_run(payload), address(to))
+            udp(self.address(source), self.of_run(payload), self.address(to))
             what = f"{name}: {source}>{to}: {reason}"
             if reason == "ok":
                 self.taken(to, payload, una, what)
@@ -150,14 +154,13 @@ def takes_nothing(job, packets):
     return job[3] == "idle" and len(packets) == 1
 
 
-@test
-def each_for_its_reason():
+def each_for_its_reason(family):
     # packets for one port on one processor keep their order
     os.sched_setaffinity(0, {0})
     rack, of_job, n = None, None, 0
     for job, name, packets in vectors():
         if not (rack and of_job == job and takes_nothing(job, packets)):
-            rack, of_job = Rack(*job), job
+            rack, of_job = Rack(family, *job), job
         rack.play(name, packets)
         if takes_nothing(job, packets):
             rack.still_works()
@@ -165,6 +168,16 @@ def each_for_its_reason():
             rack = None
         n += len(packets)
     same(n > 100, True)
+
+
+@test
+def each_for_its_reason_over_ipv4():
+    each_for_its_reason(4)
+
+
+@test
+def each_for_its_reason_over_ipv6():
+    each_for_its_reason(6)
 
 
 main()
