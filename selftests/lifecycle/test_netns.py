@@ -3,7 +3,8 @@
 """Network namespaces that end while fragments fly between them.
 
 A namespace in which nobody has a socket ends at once, with its jobs and its PS;
-one with a worker's socket when that is closed.  The switch's takes its ports
+one with a worker's socket, or that of an application at the PS, when that is
+closed.  The switch's takes its ports
 with it, whatever its program has in hand; what is pinned goes when the next one
 comes.
 """
@@ -11,6 +12,7 @@ import array
 import ctypes
 import errno
 import glob
+import itertools
 import mmap
 import os
 import signal
@@ -24,9 +26,10 @@ sys.path.insert(0, os.path.join(HERE, "../lib"))
 from atptest import (AF_ATP, DTYPE, INT32, JOIN, SOL_ATP,  # noqa: E402
                      wait_for)
 from kmod import load, unload, users  # noqa: E402
-from rack import inside, rack, run  # noqa: E402
+from rack import atp, inside, rack, run  # noqa: E402
 
 JOB, WORKERS, LANES = 7, 3, 20000
+SERVER = 0xffff
 
 
 def lanes(rank, step):
@@ -42,11 +45,10 @@ SUMS = [array.array("i", map(sum, zip(*(lanes(rank, step)
         for step in range(8)]
 
 
-class Worker:
-    """A process that adds as fast as it can and checks every sum; what it says
-    is in memory that it shares."""
-    def __init__(self, rank, lives_there):
-        self.rank = rank
+class Member:
+    """A process in a run; what it says is in memory that it shares."""
+    def __init__(self, rank, host, lives_there=False):
+        self.rank, self.host = rank, host
         # steps done; how it ended: 0 not yet, else an errno, -1 a wrong sum
         self.said = mmap.mmap(-1, 16)
         self.pid = os.fork()
@@ -56,28 +58,25 @@ class Worker:
     def main(self, lives_there):
         end = -1
         try:
-            end = self.add(lives_there)
+            end = self.take_part(lives_there)
         finally:
             struct.pack_into("i", self.said, 8, end)
             os._exit(0)
 
-    def add(self, lives_there):
+    def take_part(self, lives_there):
         if lives_there:
-            with open(f"/run/netns/atp-w{self.rank}", "rb") as f:
+            with open(f"/run/netns/atp-{self.host}", "rb") as f:
                 ctypes.CDLL(None).setns(f.fileno(), 0)
             s = socket.socket(AF_ATP, socket.SOCK_SEQPACKET, 0)
         else:
-            with inside(f"w{self.rank}"):
+            with inside(self.host):
                 s = socket.socket(AF_ATP, socket.SOCK_SEQPACKET, 0)
         s.setsockopt(SOL_ATP, DTYPE, INT32)
         try:
             s.setsockopt(SOL_ATP, JOIN, struct.pack("II", JOB, self.rank))
-            step = 0
-            while True:
-                s.send(CHUNKS[self.rank][step % 8])
-                if s.recv(LANES * 4) != SUMS[step % 8]:
+            for step, right in enumerate(self.add(s), 1):
+                if not right:
                     return -1
-                step += 1
                 struct.pack_into("q", self.said, 0, step)
         except OSError as e:
             return e.errno
@@ -95,18 +94,37 @@ class Worker:
         os.waitpid(self.pid, 0)
 
 
-def begin(family, lives_there=False, switch=False):
-    """A rack, and workers that are adding."""
+class Worker(Member):
+    """Adds as fast as it can and checks every sum"""
+    def add(self, s):
+        for step in itertools.count():
+            s.send(CHUNKS[self.rank][step % 8])
+            yield s.recv(LANES * 4) == SUMS[step % 8]
+
+
+class Application(Member):
+    """Answers with the sums, as they come"""
+    def add(self, s):
+        while True:
+            sums = s.recv(LANES * 4)
+            yield s.send(sums) == len(sums)
+
+
+def begin(family, lives_there=False, switch=False, server=False):
+    """A rack, and members of a run that are adding."""
     load()
     rack("up", WORKERS)
     if switch:
         rack("switch_on")
-    rack("job_add", JOB, WORKERS, family, "timeout", 5000)
-    workers = [Worker(rank, lives_there) for rank in range(WORKERS)]
-    go_on(workers)
+    rack("job_add", JOB, WORKERS, family, "timeout", 5000,
+         *["server"] * server)
+    members = [Worker(rank, f"w{rank}", lives_there) for rank in range(WORKERS)]
+    if server:
+        members.append(Application(SERVER, "ps"))
+    go_on(members)
     if switch:
         the_switch_adds()
-    return workers
+    return members
 
 
 def the_switch_adds():
@@ -152,6 +170,20 @@ def the_ps_ends_and_every_rank_has_an_error():
     workers = begin(4)
     delete("ps")
     ends(workers, errno.EHOSTDOWN)
+    nothing_is_left(workers)
+
+
+def the_ps_ends_with_its_application():
+    """Its socket keeps the namespace, and the sums go on.  When it is killed it
+    owes a result, so no rank need wait until the PS is silent."""
+    *workers, application = begin(4, server=True)
+    delete("ps")
+    go_on([*workers, application])
+    os.kill(application.pid, signal.SIGSTOP)
+    wait_for(lambda: "waits for the server" in atp("w0", "job", "stall")[1],
+             "a result that is owed")
+    application.kill()
+    ends(workers, errno.EOWNERDEAD)
     nothing_is_left(workers)
 
 
@@ -206,6 +238,7 @@ def the_switch_ends_while_it_adds():
 
 if __name__ == "__main__":
     sys.exit(run([the_ps_ends_and_every_rank_has_an_error,
+                  the_ps_ends_with_its_application,
                   a_name_goes_and_the_sums_go_on,
                   a_worker_dies_with_its_namespace,
                   everything_ends_at_once,
