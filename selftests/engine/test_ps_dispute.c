@@ -182,7 +182,7 @@ static enum atp_drop push_values(u32 seq, u32 rank, u32 flags)
 }
 
 /* An older fragment takes the slot of the one that they disagree about.  That
- * one begins anew with what comes first, and nobody has said two things by that.
+ * one begins anew with what comes first, and nobody says two things by that.
  */
 TEST(slot_of_values_taken)
 {

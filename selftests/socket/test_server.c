@@ -259,7 +259,7 @@ TEST(waiting)
 	EXPECT_EQ(queue_of(r.server, SIOCINQ), 0);
 }
 
-/* What it may pull next; what it has pushed is on its way, and no more its own */
+/* What comes next; what was pushed is the PS's, and no more on its way there */
 TEST(queues)
 {
 	uint32_t lanes[2 * LANES + 3] = {}, i;

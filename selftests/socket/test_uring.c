@@ -35,8 +35,8 @@ static bool nothing(void)
 	return io_uring_peek_cqe(&ring, &cqe) == -EAGAIN;
 }
 
-/* The next completion, which must be @name's.  Return: its result; @flags may be
- * NULL.
+/* The next completion, which must be @name's; @flags may be NULL.  Return: its
+ * result.
  */
 static int completion_of(uint64_t name, uint32_t *flags)
 {
@@ -114,7 +114,7 @@ TEST(send_and_receive)
 			ASSERT_EQ(sum[i][k], 2 * k);
 }
 
-/* One request, a buffer of the kernel's choice and a completion for each result,
+/* One request; a buffer of the kernel's choice and a completion for each result
  * until the run ends
  */
 TEST(multishot)
