@@ -8,6 +8,7 @@ switch look closer at single fields.
 """
 import errno
 import os
+import struct
 import subprocess
 import sys
 
@@ -599,16 +600,25 @@ def another_epoch_at_the_switch():
     tool("job", "replace", job, "ps", ip_of(4, "ps"), "quota", quota,
          *[word for rank in range(ranks(job))
            for word in ("worker", ip_of(4, f"w{rank}"))])
+    recorder = Recorder(4, "w0")
+    live.round()
+    at = payload_at(4)
+    sent = next(f[at:] for f in recorder.stop()[0] if f[at + 1] == DATA)
+    seq, = struct.unpack_from("!I", sent, 12)
+    index, = struct.unpack_from("!I", sent, 28)
     before = occupied()
     same(before, {7: 0, 8: 0})
     e = live.epoch(job)
     epochs = [x & 0xffffffff for x in (e - 1, e + 1, ~e, e ^ FAR)]
-    # where there is none left the PS gets them, and tells the worker
+    # Fragments that come next, where these will be looked for.  Those for which no
+    # aggregator is left get to the PS, which tells the worker.
+    following = range(live.info(job).una, live.info(job).una + table)
     n = table - quota
     live.inject(job, "switch", "w0", [
         frame(4, "w0", "ps", data(job, [99] * 350, **good(
-            job, epoch=epochs[i % 4], seq=FAR + i, index=i, flags=0)))
-        for i in range(table)], {("ps", "epoch"): n, ("w0", "epoch"): n})
+            job, epoch=epochs[s % 4], seq=s, flags=0,
+            index=(index + s - seq) & 0xffffffff)))
+        for s in following], {("ps", "epoch"): n, ("w0", "epoch"): n})
     full = {**before, job: quota}
     same(occupied(), full)
     for _ in range(2):
