@@ -48,15 +48,11 @@ found() {
 	fi
 }
 
-# KCSAN takes samples, so what it finds of one race is chance.
-[ "$bed" = kasan ] || {
-	plan 1
-	check "nothing is planted for $bed" true
-	finish
-}
-
-plan 2
+planned=1
+[ "$bed" != kasan ] || planned=2
+# KCSAN takes samples, so what it finds of one race is chance: there it is only built.
+plan "$planned"
 check "planted: a socket that is gone stays in its job's table" plant \
 	kernel/worker_run.c '/^void atp_sk_stop/,/^}/ s/if (as->attached)/if (0)/'
-check "packets find it" found
+[ "$bed" != kasan ] || check "packets find it" found
 finish
