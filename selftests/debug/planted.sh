@@ -68,7 +68,7 @@ quiet() {
 
 case $bed in
 kasan)
-	plan 9
+	plan 10
 	check "nothing is said before" quiet
 	# A report of KASAN turns lockdep off.
 	catches rcu 'WARNING: suspicious RCU usage'
@@ -77,6 +77,7 @@ kasan)
 	catches free-active 'ODEBUG: free active'
 	catches shift 'UBSAN: shift-out-of-bounds'
 	catches out-of-bounds 'BUG: KASAN: slab-out-of-bounds'
+	catches vmalloc 'BUG: KASAN: vmalloc-out-of-bounds'
 	catches use-after-free 'BUG: KASAN: (slab-)?use-after-free'
 	catches_later leak 'unreferenced object' ../vm/checkers.sh
 	;;

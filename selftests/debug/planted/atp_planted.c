@@ -13,6 +13,7 @@
 #include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/timer.h>
+#include <linux/vmalloc.h>
 
 static DEFINE_SPINLOCK(planted_a);
 static DEFINE_SPINLOCK(planted_b);
@@ -59,6 +60,16 @@ static noinline void planted_out_of_bounds(void)
 	if (p)
 		WRITE_ONCE(p[planted_hide(100)], 1);
 	kfree(p);
+}
+
+/* In the last page, which is mapped: only the checker knows. */
+static noinline void planted_vmalloc(void)
+{
+	char *p = vzalloc(100);
+
+	if (p)
+		WRITE_ONCE(p[planted_hide(100)], 1);
+	vfree(p);
 }
 
 static noinline void planted_use_after_free(void)
@@ -148,6 +159,7 @@ static const struct {
 	{ "rcu", planted_rcu },
 	{ "sleep", planted_sleep },
 	{ "out-of-bounds", planted_out_of_bounds },
+	{ "vmalloc", planted_vmalloc },
 	{ "use-after-free", planted_use_after_free },
 	{ "leak", planted_leak },
 	{ "free-active", planted_free_active },
