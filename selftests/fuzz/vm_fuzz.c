@@ -125,7 +125,8 @@ static bool reached_all(void)
 {
 	return shared->added && shared->joined && shared->served &&
 	       shared->pushed && shared->answered && shared->pulled &&
-	       shared->packets && shared->bursts && shared->errors;
+	       shared->packets && shared->bursts && shared->errors &&
+	       shared->taken;
 }
 
 int main(int argc, char **argv)
@@ -160,9 +161,9 @@ int main(int argc, char **argv)
 		if (pid[i])
 			kill(pid[i], SIGKILL);
 	bad |= collect(pid, true);
-	printf("# %u operations: %u jobs added, %u sockets joined, %u servers, %u chunks pushed, %u answered, %u pulled, %u packets, %u bursts, %u ICMP errors\n",
+	printf("# %u operations: %u jobs added, %u sockets joined, %u servers, %u chunks pushed, %u answered, %u pulled, %u packets, %u bursts, %u ICMP errors, %u JOINs taken\n",
 	       shared->ops, shared->added, shared->joined, shared->served,
 	       shared->pushed, shared->answered, shared->pulled,
-	       shared->packets, shared->bursts, shared->errors);
+	       shared->packets, shared->bursts, shared->errors, shared->taken);
 	return bad || !reached_all();
 }

@@ -3,6 +3,7 @@
 #ifndef _VM_FUZZ_H
 #define _VM_FUZZ_H
 
+#include <linux/atp_packet.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -13,11 +14,20 @@
 /* What their addresses here end in: 10.9.0.1 and fd09::1 are the PS's */
 enum who { PS = 1, WORKER = 2 };
 
+/* A packet of any type but ATP_TYPE_DATA */
+struct control {
+	struct atp_hdr	hdr;
+	struct atp_ctl	ctl;
+};
+
 /**
  * struct shared - what all processes see
  * @stop: end
  * @run: of each job, of the last run that somebody looked at, for packets:
  *	its epoch, and the fragment that was due
+ * @heard: of each job, of each type the last packet between PS and workers
+ * @told: of each job, the last PONG that says what a JOIN has to repeat
+ * @nonce: of each job, of the last JOIN that was made up
  * @ops: calls
  * @added: jobs added
  * @joined: sockets that have joined
@@ -28,14 +38,18 @@ enum who { PS = 1, WORKER = 2 };
  * @packets: packets sent to the port
  * @bursts: of these, several at a time
  * @errors: ICMP errors sent
+ * @taken: JOINs from the far host that the PS has taken
  */
 struct shared {
 	volatile int stop;
 	struct {
 		volatile uint32_t epoch, due;
 	} run[JOBS + 1];
+	struct control heard[JOBS + 1][ATP_TYPE_PONG + 1];
+	struct control told[JOBS + 1];
+	volatile uint32_t nonce[JOBS + 1];
 	unsigned int ops, added, joined, served, pushed, answered, pulled,
-		     packets, bursts, errors;
+		     packets, bursts, errors, taken;
 };
 
 /**
@@ -46,6 +60,7 @@ struct shared {
  * @far: UDP sockets of who is there, and says to be the PS or a worker; by
  *	IP version and enum who
  * @icmp: raw sockets there, by IP version
+ * @ear: packet sockets here, by IP version
  */
 struct process {
 	volatile int fd[FDS];
@@ -53,6 +68,7 @@ struct process {
 	int	epoll;
 	int	far[2][WORKER + 1];
 	int	icmp[2];
+	int	ear[2];
 };
 
 struct thread {

@@ -2,10 +2,15 @@
 /*
  * Random packets for the family's port, and ICMP errors about what it sends:
  * from the other end of a cable, where somebody says to be the PS or a worker.
+ * He knows what these have said to each other, as whoever is on their way does:
+ * without a nonce of theirs few packets would get far.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <linux/atp_packet.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
 #include <netinet/icmp6.h>
 #include <netinet/in.h>
 #include <netinet/ip.h>
@@ -13,6 +18,7 @@
 #include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +30,7 @@
 #define LANES	16	/* most in a packet */
 #define PACKET	(ATP_HDR_LEN + ATP_PAYLOAD_LEN(LANES))
 
-_Static_assert(PACKET >= ATP_HDR_LEN + ATP_CTL_LEN, "PACKET");
+_Static_assert(PACKET >= sizeof(struct control), "PACKET");
 
 union address {
 	struct sockaddr any;
@@ -84,6 +90,42 @@ static int udp_of(bool v6, enum who who)
 	return fd;
 }
 
+static uint32_t headers(bool v6)
+{
+	return (v6 ? sizeof(struct ip6_hdr) : sizeof(struct iphdr)) +
+	       sizeof(struct udphdr);
+}
+
+/* PS and worker are both here, so what they say goes through lo.  Data would be
+ * too much to listen to.
+ */
+static int ear_of(bool v6)
+{
+	uint16_t protocol = htons(v6 ? ETH_P_IPV6 : ETH_P_IP);
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS,
+			 headers(v6) + offsetof(struct atp_hdr, type)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ATP_TYPE_DATA, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+		BPF_STMT(BPF_RET | BPF_K, UINT16_MAX),
+	};
+	const struct sock_fprog filter = {
+		.len = sizeof(code) / sizeof(code[0]), .filter = code,
+	};
+	const struct sockaddr_ll lo = {
+		.sll_family = AF_PACKET, .sll_protocol = protocol,
+		.sll_ifindex = (int)if_nametoindex("lo"),
+	};
+	/* bound to no protocol, it hears nothing yet */
+	int fd = socket(AF_PACKET, SOCK_DGRAM, 0);
+
+	must(fd, "packet socket");
+	must(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter,
+			sizeof(filter)), "SO_ATTACH_FILTER");
+	must(bind(fd, (const struct sockaddr *)&lo, sizeof(lo)), "bind");
+	return fd;
+}
+
 void packets_init(struct process *p, const char *netns)
 {
 	int here = open("/proc/self/ns/net", O_RDONLY);
@@ -92,6 +134,8 @@ void packets_init(struct process *p, const char *netns)
 
 	must(here, "own namespace");
 	must(there, netns);
+	for (v6 = 0; v6 < 2; v6++)
+		p->ear[v6] = ear_of(v6);
 	must(setns(there, CLONE_NEWNET), netns);
 	for (v6 = 0; v6 < 2; v6++) {
 		for (who = PS; who <= WORKER; who++)
@@ -115,6 +159,62 @@ static void mutate(struct thread *t, uint8_t *p, uint32_t len)
 		p[below(t, len)] = rand64(t);
 }
 
+static void note(const struct control *c)
+{
+	bool tells = c->hdr.type == ATP_TYPE_PONG && c->hdr.sequenceNumber;
+	uint32_t job = ntohl(c->hdr.jobID);
+	uint8_t type = c->hdr.type;
+
+	if (c->hdr.version != ATP_VERSION || type <= ATP_TYPE_DATA ||
+	    type > ATP_TYPE_PONG || job > JOBS)
+		return;
+	shared->heard[job][type] = *c;
+	if (tells)
+		shared->told[job] = *c;
+	/* it waits for the others, or is in a run */
+	if ((type == ATP_TYPE_WELCOME || (type == ATP_TYPE_PONG && !tells)) &&
+	    c->ctl.nonce && c->ctl.nonce == shared->nonce[job]) {
+		shared->nonce[job] = 0;
+		count(&shared->taken);
+	}
+}
+
+static void listen_to(int fd, bool v6)
+{
+	uint8_t p[sizeof(struct ip6_hdr) + sizeof(struct udphdr) +
+		  sizeof(struct control)];
+	size_t len = headers(v6) + sizeof(struct control);
+	struct control c;
+
+	while (recv(fd, p, len, MSG_DONTWAIT) == (ssize_t)len) {
+		memcpy(&c, p + headers(v6), sizeof(c));
+		note(&c);
+	}
+}
+
+/* As the last of its type, or of another, was; or as a rank joins that has
+ * started again.
+ */
+static void repeat(struct thread *t, uint8_t *p, uint32_t job)
+{
+	uint8_t type = p[offsetof(struct atp_hdr, type)];
+	uint8_t like = chance(t, 4) ? 2 + below(t, 7) : type;
+	struct control c = shared->heard[job][like];
+	struct control told = shared->told[job];
+
+	if (!c.hdr.version)
+		return;
+	c.hdr.type = type;
+	if (type == ATP_TYPE_JOIN && !chance(t, 4)) {
+		c.hdr.epoch = told.hdr.epoch;
+		c.hdr.sequenceNumber = told.hdr.sequenceNumber;
+		c.hdr.bitmap0 = told.hdr.bitmap0;
+		c.ctl.nonce = (uint32_t)rand64(t);
+		shared->nonce[job] = c.ctl.nonce;
+	}
+	memcpy(p, &c, sizeof(c));
+}
+
 /* Packets that could be a job's; the length of each */
 static uint32_t make(struct thread *t, uint8_t *p, uint32_t job, uint32_t n)
 {
@@ -128,7 +228,7 @@ static uint32_t make(struct thread *t, uint8_t *p, uint32_t job, uint32_t n)
 		.fanInDegree0 = 1 + below(t, RANKS),
 		.cwndCap = htons(ATP_NO_CAP),
 	};
-	uint32_t len = ATP_HDR_LEN + ATP_CTL_LEN, lanes;
+	uint32_t len = sizeof(struct control), lanes;
 
 	if (h.type == ATP_TYPE_DATA) {
 		lanes = 1 + below(t, LANES);
@@ -142,6 +242,8 @@ static uint32_t make(struct thread *t, uint8_t *p, uint32_t job, uint32_t n)
 		h.sequenceNumber = htonl(seq + i);
 		memcpy(p + i * len, &h, sizeof(h));
 	}
+	if (h.type != ATP_TYPE_DATA && chance(t, 2))
+		repeat(t, p, job);
 	return len;
 }
 
@@ -256,20 +358,37 @@ static void do_error(struct thread *t, uint32_t job, enum who from)
 		count(&shared->errors);
 }
 
+/* Who says such things? */
+static enum who speaker(struct thread *t, uint8_t type)
+{
+	switch (type) {
+	case ATP_TYPE_DATA:
+		return chance(t, 2) ? PS : WORKER;
+	case ATP_TYPE_JOIN:
+	case ATP_TYPE_LEAVE:
+	case ATP_TYPE_PING:
+		return chance(t, 8) ? PS : WORKER;
+	default:
+		return chance(t, 8) ? WORKER : PS;
+	}
+}
+
 void do_packet(struct thread *t)
 {
 	uint32_t job = 1 + below(t, JOBS), n = 1, len;
-	enum who from = chance(t, 2) ? PS : WORKER;
 	uint8_t p[BURST * PACKET];
-	int fd = t->process->far[is_v6(job)][from];
+	bool v6 = is_v6(job);
+	int fd;
 
+	listen_to(t->process->ear[v6], v6);
 	if (chance(t, 4)) {
-		do_error(t, job, from);
+		do_error(t, job, chance(t, 2) ? PS : WORKER);
 		return;
 	}
 	if (chance(t, 3))
 		n = 2 + below(t, BURST - 1);
 	len = make(t, p, job, n);
+	fd = t->process->far[v6][speaker(t, p[offsetof(struct atp_hdr, type)])];
 	if (chance(t, 2))
 		mutate(t, p, n * len);
 	if (n > 1 && send_burst(fd, p, n * len, (uint16_t)len))
