@@ -56,10 +56,9 @@ NOT_ALONE = {
 EFFECTS = {
     ("atp_create", "sk_alloc"): "refused",
     ("atp_push_alloc", "kmalloc_trace"): "refused",
-    ("atp_push_alloc", "kvmalloc_node"): "refused",
-    ("atp_pin_chunk", "kvmalloc_node"): "refused",
+    ("atp_alloc", "kvmalloc_node"): "refused",
+    ("atp_alloc", "__vmalloc"): "refused",
     ("atp_pin_chunk", "pin_user_pages_fast"): "refused",
-    ("atp_sk_start", "kvmalloc_node"): "refused",
     ("atp_path_mtu", "ip_route_output_flow"): "refused",
     ("atp_job_alloc", "kmalloc_trace"): "refused",
     ("atp_ps_start", "kmalloc_trace"): "refused",
