@@ -149,8 +149,8 @@ static int atp_push_fill(struct atp_push *push, struct iov_iter *from,
 
 /* When memory is short, each socket may hold as much as any other could hold,
  * too, and the least that it is promised.  The kernel would ask this only of a
- * socket with packets on their way, which do not tell what it holds.  Context:
- * socket lock.
+ * socket with packets on their way, which do not tell what it holds.  Earlier
+ * chunks count by their bytes, as for the send buffer.  Context: socket lock.
  */
 static bool atp_sk_has_share(struct sock *sk, u32 memory)
 {

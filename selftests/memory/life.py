@@ -16,11 +16,14 @@ import socket
 import struct
 
 from atptest import (AF_ATP, FAMILY_GET, FLOAT32, GET, INT32, J_ID, J_TIMEOUT,
-                     JOIN, JOINED, LIMIT, PORT, SET, SOCK_GET, SOL_ATP, Info,
-                     Netlink, Refused, attr, libc, new_net, same, sock, wait_for)
+                     J_SERVER, JOIN, JOINED, LIMIT, PORT, SET, SOCK_GET,
+                     SOL_ATP, Info, Netlink, Refused, attr, libc, new_net, same,
+                     sock, wait_for)
 
-# four ranks at one address, so that each packet is for several sockets
-FOUR, SIX, RAW = 7, 8, 9
+# Four ranks at one address, so that each packet is for several sockets; an
+# application at the PS
+FOUR, SIX, RAW, SERVED = 7, 8, 9, 10
+SERVER = 0xffff
 # a machine that is slow is not dead
 PATIENT = attr(J_TIMEOUT, 600000)
 NO_MEMORY = (errno.ENOMEM, errno.ENOBUFS, errno.ENFILE, errno.ENETUNREACH)
@@ -116,12 +119,13 @@ class Life:
         self.asked(self.nl.add, SIX, ps="::1", workers=["::1"] * 2,
                    more=PATIENT)
         self.asked(self.nl.add, RAW, more=PATIENT)
+        self.asked(self.nl.add, SERVED, more=PATIENT + attr(J_SERVER, b"\1"))
 
     def show(self):
         self.asked(self.nl.do, SET, attr(J_ID, FOUR) + PATIENT)
         self.asked(self.nl.job, FOUR)
         self.asked(self.nl.counters)
-        same(len(self.asked(self.nl.dump, GET)), 3)
+        same(len(self.asked(self.nl.dump, GET)), 4)
         same(len(self.asked(self.nl.dump, SOCK_GET)), 8)
 
     def apart(self, do):
@@ -164,13 +168,18 @@ class Life:
 
     # sockets
 
-    def join(self, job, ranks, how, dtype=INT32):
+    def join(self, job, ranks, how, dtype=INT32, told=None):
+        """@told, or the first of them, has a signal for it."""
         socks = [self.asked(sock, dtype) for _ in range(ranks)]
+        told = told or socks[0]
+        self.signals_from(told)
         for rank, s in enumerate(socks):
             self.asked(begin, s, job, rank, how)
-        for s in socks:
+        for s in {told, *socks}:
             wait_for(lambda s=s: Info(s).state == JOINED, "joined")
-            s.setblocking(True)
+        self.wait_signal(select.POLLOUT)
+        for s in {told, *socks}:
+            fcntl.fcntl(s, fcntl.F_SETFL, 0)
         self.socks[job] = socks
 
     def reduce(self, job, lanes, kind="i"):
@@ -200,6 +209,28 @@ class Life:
             self.flush_routes()
         self.reduce(RAW, 3000, "f")
 
+    def serve(self):
+        """An application adds nothing, and is told of the beginning and the end."""
+        server = self.asked(sock)
+        self.asked(begin, server, SERVED, SERVER, setsockopt)
+        self.join(SERVED, 2, setsockopt, told=server)
+        ranks = self.socks.pop(SERVED)
+        # as long as a fragment, so that all of it is there at once
+        ones = array.array("i", [1] * 350).tobytes()
+        twos = array.array("i", [2] * 350).tobytes()
+        for s in ranks:
+            self.asked(s.send, ones)
+        same(self.asked(server.recv, len(twos)), twos)
+        self.asked(server.send, ones)
+        for s in ranks:
+            same(self.asked(s.recv, len(ones)), ones)
+        self.signals_from(server)
+        for s in ranks:
+            s.shutdown(socket.SHUT_WR)
+        self.wait_signal(select.POLLHUP)
+        for s in (server, *ranks):
+            s.close()
+
     @staticmethod
     def flush_routes():
         """They are looked up anew."""
@@ -210,7 +241,7 @@ class Life:
         """Room after there was none; an error; a push after the end."""
         s, *others = self.socks[FOUR]
         self.signals_from(s)
-        fcntl.fcntl(s, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+        s.setblocking(False)
         before, n = s.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF), 0
         s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 20000)
         chunk = bytes(15000)
@@ -239,6 +270,7 @@ class Life:
             pass
         fcntl.fcntl(s, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(s, fcntl.F_SETSIG, signal.SIGRTMIN)
+        fcntl.fcntl(s, fcntl.F_SETFL, os.O_ASYNC)
 
     def wait_signal(self, band):
         """One for that; where there was no memory it does not say what for."""
@@ -254,7 +286,6 @@ class Life:
         """A run that ends: error queue, event, signal."""
         s, t = self.socks.pop(SIX)
         self.signals_from(s)
-        fcntl.fcntl(s, fcntl.F_SETFL, os.O_ASYNC)
         self.asked(self.nl.delete, SIX)
         self.wait_signal(select.POLLERR)
         for u in (s, t):
@@ -294,6 +325,7 @@ class Life:
         self.join(SIX, 2, connect)
         self.join(RAW, 2, setsockopt, FLOAT32)
         self.sums()
+        self.serve()
         self.show()
         self.burst()
         self.apart(self.stranger)
@@ -318,5 +350,5 @@ class Life:
         for socks in self.socks.values():
             for s in socks:
                 s.close()
-        for job in (FOUR, SIX, RAW):
+        for job in (FOUR, SIX, RAW, SERVED):
             self.nl.delete(job)

@@ -27,13 +27,12 @@ from atptest import (GET, J_ID, J_SERVER, JOINED, SET,  # noqa: E402
                      new_net, same, sock, sum_works, test, tests, wait_for)
 from failing import ATTRS, Below, Nth, prepare, text_of  # noqa: E402
 from kmod import load, load_now, loaded, unload  # noqa: E402
-from life import (NO_MEMORY, PATIENT, Life, begin, bind, connect,  # noqa: E402
-                  error_of_run, setsockopt)
+from life import (NO_MEMORY, PATIENT, SERVER, Life, begin, bind,  # noqa: E402
+                  connect, error_of_run, setsockopt)
 from refusing import INSTEAD, Refuse, call_instead
 from sites import LOADING, sites  # noqa: E402
 
 JOB, OTHER = 7, 8
-SERVER = 0xffff
 # in a row: more than any place tries, which is two orders of pages at each of
 # two attempts
 ROW = 9
@@ -90,6 +89,7 @@ EFFECTS = {
     # the signal comes without what it is about
     ("atp_sendmsg", "send_sig"): None,
     ("atp_write_space", "sock_wake_async"): None,
+    ("sk_wake_async", "sock_wake_async"): None,
     ("atp_errqueue_add", "sock_queue_err_skb"): None,
     # a reply that cannot be made smaller is sent as it is
     ("atp_nl_family_get_doit", "netlink_unicast"): None,
@@ -206,8 +206,12 @@ class Around:
 
     def every(self, do, undo=lambda result: None, prepare=lambda: None):
         """@do gets what @prepare has made; @undo what @do has, None after an
-        error.  Until nothing was left to fail."""
+        error.  Until nothing was left to fail.
+
+        Once without a failure: what Python does the first time alone would be
+        the first to fail, and the next one be passed over."""
         n = failures = 0
+        undo(do(prepare()))
         while True:
             n += 1
             made = prepare()
