@@ -1,54 +1,27 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Forged, stale and broken packets at the PS, at a worker and at the switch.
+"""Forged, stale and broken packets at the PS and at a worker.
 
 Each is counted under its reason, exactly as often as it came, and changes no
-sum, no window and no aggregator; ../socket/test_packets.py and the tests of the
-switch look closer at single fields.
+sum, no window and no aggregator; ../socket/test_packets.py looks closer at
+single fields.
 """
 import errno
-import os
-import struct
-import subprocess
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(1, os.path.join(HERE, "../lib"))
-# pylint: disable=wrong-import-position
-from atptest import (ABORT, ACK, DATA, ECN, EDGE, FAILED, FLOAT32, INT32, LAST, LEAVE,
-                     MCAST, OVERFLOW, PING, PONG, RAW, RESEND, STATUS, SUM,
-                     SWITCHED, T_JOIN, WELCOME, control, data, header, refused,
-                     same, wait_for)
-from live import FRAGMENTS, HOSTS, JOBS, Live
-from rack import atp, rack, run
-from wire import (Recorder, fragments, frame, in_vlan, ip_of, layers, lying,
-                  payload_at, priority_tagged, tagged, with_options)
+# first, as it knows where ../lib is
+from forged import (FAR, LANES, UNDEFINED, answer, family, for_each_job, from_ps,
+                    from_worker, good, live, ranks, run)
+from atptest import (ABORT, ACK, DATA, EDGE, FAILED, FLOAT32, INT32, LAST, LEAVE,
+                     MCAST, OVERFLOW, PING, PONG, RAW, RESEND, STATUS, SWITCHED,
+                     T_JOIN, WELCOME, control, data, header, refused, same,
+                     wait_for)
+from live import JOBS
+from rack import rack
+from wire import fragments, frame, layers, lying, tagged, with_options
 
-LANES = [1, 2, 3, 4]
-UNDEFINED = [1 << bit for bit in range(10, 16)]
-FAR = 1 << 31
 REJOIN = 3
 ETHERTYPE, ETH_P_8021Q = {4: 0x0800, 6: 0x86dd}, 0x8100
-
-live = None
-
-
-def family(job):
-    return JOBS[job][0]
-
-
-def ranks(job):
-    return JOBS[job][1]
-
-
-def good(job, **fields):
-    """What rank 0 sends now, but for what is said"""
-    return {"epoch": live.epoch(job), "seq": live.info(job).una,
-            "fanin": ranks(job), **fields}
-
-
-def answer(job, **fields):
-    return good(job, **{"flags": ACK | LAST, **fields})
 
 
 def count(host, reasons):
@@ -67,13 +40,6 @@ def at_worker(job, packets, src="ps"):
     live.inject(job, "host", "w0", [frame(family(job), src, "w0", p)
                                     for p, _ in packets],
                 count("w0", [r for _, r in packets]))
-
-
-def for_each_job(function):
-    def both():
-        live.during(lambda: [function(job) for job in JOBS])
-    both.__name__ = function.__name__
-    return both
 
 
 def wrong_anywhere(job, base, make):
@@ -212,24 +178,6 @@ def another_epoch(job):
         control(STATUS, job, epoch=x), control(PONG, job, epoch=x))])
 
 
-def from_worker(job):
-    """Right in all but who it is from"""
-    f = {"fanin": ranks(job), "epoch": live.epoch(job)}
-    return [data(job, LANES, **good(job)),
-            data(job, LANES, **good(job, bitmap=3, flags=SUM)),
-            *[control(kind, job, nonce=5, **f)
-              for kind in (T_JOIN, LEAVE, PING)]]
-
-
-def from_ps(job):
-    f = {"fanin": ranks(job), "epoch": live.epoch(job)}
-    return [data(job, LANES, **answer(job)),
-            *[data(job, LANES, **answer(job, flags=ACK | LAST | more))
-              for more in (MCAST, ECN)],
-            *[control(kind, job, reason=1, **f)
-              for kind in (WELCOME, ABORT, STATUS, PONG)]]
-
-
 @for_each_job
 def strangers(job):
     for who in ("stranger", "w2") if job == 8 else ("stranger",):
@@ -357,36 +305,6 @@ def tags_of_vlans_that_are_not_there(job):
 
 
 @for_each_job
-def tags_without_a_vlan(job):
-    """Hosts take them off; what has one comes past no switch."""
-    forged = [data(job, [99] * 4, **good(job, flags=LAST)),
-              control(LEAVE, job, nonce=5, epoch=live.epoch(job))]
-    frames = [f for p in forged
-              for f in priority_tagged(family(job), "w0", "ps", p)]
-    live.inject(job, "switch", "w1", frames, {},
-                {("other", "tagged"): len(frames)})
-
-
-@for_each_job
-def tags_of_a_vlan_that_is_there(job):
-    """A host that has it takes them off, and what is behind for any address."""
-    for command in ("ip link add link eth0 name eth0.5 type vlan id 5",
-                    "ip link set eth0.5 up",
-                    "sysctl -q net.ipv4.conf.eth0/5.rp_filter=0"):
-        subprocess.run(["ip", "netns", "exec", "atp-ps", *command.split()],
-                       check=True)
-    try:
-        forged = [data(job, [99] * 4, **good(job, flags=LAST)),
-                  control(LEAVE, job, nonce=5, epoch=live.epoch(job))]
-        frames = [f for p in forged
-                  for f in in_vlan(family(job), "w0", "ps", p, 5)]
-        live.inject(job, "switch", "w1", frames, {},
-                    {(job, "drop_port"): len(frames)})
-    finally:
-        subprocess.run("ip -n atp-ps link del eth0.5".split(), check=True)
-
-
-@for_each_job
 def no_checksum(job):
     """IPv6 has no packets without; what IPv4 lets in we do not."""
     if family(job) == 6:
@@ -397,242 +315,6 @@ def no_checksum(job):
     live.inject(job, "host", "w0", [frame(4, "ps", "w0", p, chksum=0)
                                     for p in from_ps(job)],
                 {("w0", "checksum"): 7})
-
-
-@for_each_job
-def fields_at_the_switch(job):
-    base = good(job, flags=LAST, bitmap=1, dtype=INT32)
-
-    def make(**fields):
-        return data(job, LANES, **{**base, **fields})
-
-    whole = make()
-    # no sum of ours, and left alone: where it comes from is somebody else's
-    left = {"version": [make(version=2)], "job": [data(0, LANES, **base)],
-            "type": [header(9, job) + bytes(16)],
-            "its fanin": [make(fanin=ranks(job) + 1)],
-            "short": [whole[:n] for n in range(36)]}
-    live.inject(job, "switch", "w0", [
-        frame(family(job), "w0", "ps", p) for many in left.values()
-        for p in many], {("ps", reason): len(many)
-                         for reason, many in left.items()},
-        {("other", "unknown"): 1, ("other", "truncated"): 36,
-         (job, "mismatch"): 1})
-    refused = {
-        "drop_header": [
-            *[make(flags=LAST | f) for f in (*UNDEFINED, EDGE, MCAST)],
-            *[make(bitmap1=b) for b in (1, FAR)], make(fanin1=1), make(tree=1),
-            *[make(dtype=t) for t in (0, 3, 255)],
-            header(DATA, job, **{**base, "elements": 0})],
-        "drop_length": [
-            *[whole[:n] for n in range(36, len(whole))], whole + bytes(8),
-            *[make(elements=n) for n in (0, 1, 5, 851, 65535)],
-            data(job, [1, 2, 3], **base)[:-4] + b"pads"],
-        "drop_bitmap": [make(bitmap=b) for b in (0, 1 << ranks(job), FAR)] +
-                       # who claims to be a switch is none
-                       [make(bitmap=3), make(bitmap=3, flags=SUM)],
-    }
-    live.inject(job, "switch", "w0", [
-        frame(family(job), "w0", "ps", p) for many in refused.values()
-        for p in many], {}, {(job, name): len(many)
-                             for name, many in refused.items()})
-
-
-@for_each_job
-def senders_at_the_switch(job):
-    """Address, UDP port and port of the switch must be the rank's."""
-    v = family(job)
-    f = {"fanin": ranks(job), "epoch": live.epoch(job)}
-    gradient = data(job, LANES, **good(job))
-    second = data(job, LANES, **good(job, bitmap=2))
-    parameters = data(job, LANES, **answer(job))
-    to_all = data(job, LANES, **answer(job, flags=ACK | LAST | MCAST))
-    strange = [
-        frame(v, "stranger", "ps", gradient, via="w0"),
-        frame(v, "w0", "ps", second),
-        frame(v, "w1", "ps", gradient, via="w0"),
-        frame(v, "w0", "w1", gradient),
-        frame(v, "w0", "ps", gradient, sport=4798),
-        frame(v, "w0", "w1", parameters),
-        frame(v, "w0", "w1", to_all),
-    ]
-    elsewhere = [
-        frame(v, "w1", "ps", second, via="w0"),
-        frame(v, "w1", "ps", data(job, LANES, **{
-            **good(job, bitmap=2), "fanin": ranks(job) + 1}), via="w0"),
-        frame(v, "ps", "w1", parameters, via="w0"),
-        frame(v, "ps", "w1", to_all, via="w0"),
-        # what ends a run, and what would be believed without the switch
-        *[frame(v, "ps", "w1", control(kind, job, reason=1, bitmap=2, **f),
-                via="w0") for kind in (WELCOME, ABORT, STATUS, PONG)],
-        *[frame(v, "w1", "ps", control(kind, job, nonce=5, bitmap=2, **f),
-                via="w0") for kind in (T_JOIN, LEAVE, PING)],
-    ]
-    live.inject(job, "switch", "w0", strange + elsewhere, {},
-                {(job, "drop_stranger"): len(strange),
-                 (job, "drop_port"): len(elsewhere)})
-    # the host of the PS is not above it
-    live.inject(job, "switch", "ps", [
-        frame(v, "w0", "ps", gradient, via="ps"),
-        frame(v, "ps", "stranger", parameters)], {},
-        {(job, "drop_port"): 1, (job, "drop_stranger"): 1})
-
-
-@for_each_job
-def a_member_of_another_job_at_the_switch(job):
-    """w2 is of job 7 only."""
-    if job == 7:
-        return
-    live.inject(job, "switch", "w2", [
-        frame(6, "w2", "ps", data(8, LANES, **good(8))),
-        frame(6, "w0", "ps", data(8, LANES, **good(8)), via="w2"),
-        frame(6, "ps", "w0", data(8, LANES, **answer(8)), via="w2")], {},
-        {(8, "drop_stranger"): 1, (8, "drop_port"): 2})
-
-
-@for_each_job
-def checksums_and_ip_at_the_switch(job):
-    v = family(job)
-    packet = data(job, LANES, **good(job))
-    eth, low, high = layers(v, "w0", "ps", packet)
-    high.chksum = 0xbad
-    wrong = [bytes(eth / low / high)]
-    high.chksum = 0
-    none = [bytes(eth / low / high)]
-    # complete only over the pseudo header is what an offload would finish
-    live.inject(job, "switch", "w0", wrong + none, {},
-                {(job, "drop_csum"): 1, (job, "drop_csum_none"): 1})
-    more = with_options(v, "w0", "ps", packet)
-    # what is left of the packet without its first fragment comes to nobody
-    parts = fragments(v, "w0", "ps", packet)
-    # behind IPv6's other extension headers nothing is looked for
-    passed = 0 if v == 4 else len(more) - 1
-    live.inject(job, "switch", "w0", more + parts,
-                {("ps", "options"): passed} if passed else {},
-                {("other", "options"): len(more) + 1 - passed})
-
-
-def an_earlier_run_of(job):
-    v = family(job)
-    at = payload_at(v)
-    recorder = Recorder(v, "w0")
-    live.leave(job)
-    live.join(job)
-    for _ in range(2):
-        live.round()
-    live.leave(job)
-    sent, got = recorder.stop()
-    for _ in range(4):
-        live.join(job)
-        live.leave(job)
-    live.join(job)
-    live.round()
-
-    def kinds(frames, *types):
-        return [f for f in frames if f[at + 1] in types]
-
-    gradients = kinds(sent, DATA)
-    controls = kinds(sent, T_JOIN, LEAVE)
-    # its first JOIN asks what to repeat, and whoever asks that is told
-    late = [f for f in controls if f[at + 1] == LEAVE or
-            f[at + 12:at + 16] != bytes(4)]
-    results = kinds(got, DATA, WELCOME, STATUS)
-    same(len(gradients) >= 2 * FRAGMENTS and len(late) >= 2 and
-         len(results) > 2 * FRAGMENTS, True)
-
-    def at_hosts():
-        n = len(gradients)
-        live.inject(job, "host", "ps", gradients + controls,
-                    {("ps", "epoch"): n, ("w0", "epoch"): n,
-                     ("ps", "nonce"): len(late),
-                     ("w0", "nonce"): len(kinds(controls, T_JOIN))})
-        live.inject(job, "host", "w0", results, {("w0", "epoch"): len(results)})
-    live.during(at_hosts)
-
-    # none of them gets an aggregator
-    def at_the_switch():
-        n = len(gradients)
-        live.inject(job, "switch", "w0", gradients,
-                    {("ps", "epoch"): n, ("w0", "epoch"): n},
-                    {(job, "stale"): n})
-    live.during(at_the_switch)
-
-    def from_the_ps(kind):
-        return [frame(v, "ps", "w0", f[at:]) for f in kinds(got, kind)]
-
-    # old answers come through, to who refuses them
-    answers = from_the_ps(DATA)
-    live.during(lambda: live.inject(job, "switch", "ps", answers,
-                                    {("w0", "epoch"): len(answers)}))
-    # all that begins or ends a run, too
-    for _ in range(3):
-        live.taps.send("switch", "w0", gradients + controls)
-        live.taps.send("switch", "ps", from_the_ps(WELCOME))
-        live.round()
-    live.during(at_the_switch)
-
-
-def an_earlier_run():
-    """Everything that w0 sent and got in one run, again in the fifth after it"""
-    for job in JOBS:
-        an_earlier_run_of(job)
-
-
-def another_epoch_at_the_switch():
-    """It cannot know better: a member gets aggregators by gradients of runs that are
-    none, up to its job's quota, until they are old and one is needed.  All that is
-    lost by it is help."""
-    job, table, quota = 7, 16, 8
-
-    def tool(*words):
-        status, text = atp("switch", "switch", *words)
-        same(status, 0, text)
-
-    def occupied():
-        return live.switch()["occupied"]
-
-    def given_back():
-        live.round()
-        return not occupied()[job]
-
-    # a new one knows of no run that is over, either
-    rack("switch_resize", "aggregators", table, "timeout", 600000)
-    tool("job", "replace", job, "ps", ip_of(4, "ps"), "quota", quota,
-         *[word for rank in range(ranks(job))
-           for word in ("worker", ip_of(4, f"w{rank}"))])
-    recorder = Recorder(4, "w0")
-    live.round()
-    at = payload_at(4)
-    sent = next(f[at:] for f in recorder.stop()[0] if f[at + 1] == DATA)
-    seq, = struct.unpack_from("!I", sent, 12)
-    index, = struct.unpack_from("!I", sent, 28)
-    before = occupied()
-    same(before, {7: 0, 8: 0})
-    e = live.epoch(job)
-    epochs = [x & 0xffffffff for x in (e - 1, e + 1, ~e, e ^ FAR)]
-    # Fragments that come next, where these will be looked for.  Those for which no
-    # aggregator is left get to the PS, which tells the worker.
-    following = range(live.info(job).una, live.info(job).una + table)
-    n = table - quota
-    live.inject(job, "switch", "w0", [
-        frame(4, "w0", "ps", data(job, [99] * 350, **good(
-            job, epoch=epochs[s % 4], seq=s, flags=0,
-            index=(index + s - seq) & 0xffffffff)))
-        for s in following], {("ps", "epoch"): n, ("w0", "epoch"): n})
-    full = {**before, job: quota}
-    same(occupied(), full)
-    for _ in range(2):
-        live.round()
-        same(occupied(), full)
-    # nor does the end of a run give them back, but the next one gets them
-    live.leave(job)
-    live.join(job)
-    same(occupied(), full)
-    tool("attach", *[word for host in HOSTS for word in ("dev", host)],
-         "timeout", 100)
-    wait_for(given_back, "the aggregators are given back")
-    rack("switch_resize", "aggregators", 1024)
-    live.round()
 
 
 def a_member_that_lies_spoils_its_own_job():
@@ -735,30 +417,11 @@ TESTS = (
     a_length_of_udp_that_lies,
     no_checksum,
     tags_of_vlans_that_are_not_there,
-    tags_without_a_vlan,
-    tags_of_a_vlan_that_is_there,
-    fields_at_the_switch,
-    senders_at_the_switch,
-    a_member_of_another_job_at_the_switch,
-    checksums_and_ip_at_the_switch,
-    an_earlier_run,
-    another_epoch_at_the_switch,
     a_member_that_lies_spoils_its_own_job,
     an_end_for_a_reason_that_is_not_known,
     # the last: it leaves no switch, and no run of job 7
     whose_address_is_forged_without_a_switch,
 )
 
-
-def main():
-    global live    # pylint: disable=global-statement
-    subprocess.run(["modprobe", "atp"], check=True)
-    live = Live()
-    try:
-        return run(TESTS)
-    finally:
-        live.close()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(TESTS))

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a rank and the PS of a running job might send at this moment, for forging.
+
+All tests of a program use the same rack.
+"""
+import os
+import subprocess
+import sys
+
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "../lib"))
+# pylint: disable=wrong-import-position
+from atptest import (ABORT, ACK, ECN, LAST, LEAVE, MCAST, PING, PONG, STATUS, SUM,
+                     T_JOIN, WELCOME, control, data)
+from live import JOBS, Live
+import rack
+
+LANES = [1, 2, 3, 4]
+UNDEFINED = [1 << bit for bit in range(10, 16)]
+FAR = 1 << 31
+
+subprocess.run(["modprobe", "atp"], check=True)
+live = Live()
+
+
+def family(job):
+    return JOBS[job][0]
+
+
+def ranks(job):
+    return JOBS[job][1]
+
+
+def good(job, **fields):
+    """What rank 0 sends now, but for what is said"""
+    return {"epoch": live.epoch(job), "seq": live.info(job).una,
+            "fanin": ranks(job), **fields}
+
+
+def answer(job, **fields):
+    return good(job, **{"flags": ACK | LAST, **fields})
+
+
+def from_worker(job):
+    """Right in all but who it is from"""
+    f = {"fanin": ranks(job), "epoch": live.epoch(job)}
+    return [data(job, LANES, **good(job)),
+            data(job, LANES, **good(job, bitmap=3, flags=SUM)),
+            *[control(kind, job, nonce=5, **f)
+              for kind in (T_JOIN, LEAVE, PING)]]
+
+
+def from_ps(job):
+    f = {"fanin": ranks(job), "epoch": live.epoch(job)}
+    return [data(job, LANES, **answer(job)),
+            *[data(job, LANES, **answer(job, flags=ACK | LAST | more))
+              for more in (MCAST, ECN)],
+            *[control(kind, job, reason=1, **f)
+              for kind in (WELCOME, ABORT, STATUS, PONG)]]
+
+
+def for_each_job(function):
+    def both():
+        live.during(lambda: [function(job) for job in JOBS])
+    both.__name__ = function.__name__
+    return both
+
+
+def run(tests):
+    """Return: as the program's"""
+    try:
+        return rack.run(tests)
+    finally:
+        live.close()
