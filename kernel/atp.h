@@ -111,14 +111,14 @@ struct atp_net {
  * @tasklet: sends them, after a batch of gradients
  * @stalled: fragment for which a stall was reported
  * @mem: cells, values and raw slots
- * @mem_size: bytes of @mem
+ * @mem_size: what @mem takes
  * @server: socket of the application that makes the results, while it waits for
  *	a run or takes part in one, or NULL
  * @dst: routes to the workers
  */
 struct atp_ps_host {
 	struct atp_job		*job;
-	spinlock_t		lock;	/* all but dst */
+	spinlock_t		lock;	/* all but dst and mem_size */
 	struct atp_ps		engine;
 	struct atp_ps_stats	folded;
 	struct hrtimer		timer;
@@ -131,7 +131,7 @@ struct atp_ps_host {
 	struct tasklet_struct	tasklet;
 	u32			stalled;
 	void			*mem;
-	size_t			mem_size;
+	u32			mem_size;
 	struct sock		*server;
 	struct dst_cache	dst[ATP_MAX_WORKERS];
 };
@@ -243,6 +243,7 @@ static inline u32 atp_job_slot(u32 rank)
  * @tasklet: sends after a batch of parameter packets; server: the PS has news
  * @deferred: ATP_DEFER_* bits, set while a user owns the socket
  * @dtype: data type of the next chunk; server: of the last sum
+ * @memory: what all of its chunks are charged
  * @wanted: bytes that the last refused sendmsg() needed; read without lock
  * @nospace: somebody waits for room; poll sets it without lock
  * @sums: (server) that were looked at, or could not be copied; oldest first
@@ -280,6 +281,7 @@ struct atp_sock {
 	struct tasklet_struct	tasklet;
 	unsigned long		deferred;
 	u8			dtype;
+	u64			memory;
 	u32			wanted;
 	bool			nospace;
 	struct atp_chunk	*sums;
@@ -473,6 +475,7 @@ void atp_server_info(const struct atp_sock *as, struct atp_info *info);
 /* ps.c */
 void atp_ps_act(struct atp_job *job, const struct atp_ps_out *out)
 	__must_hold(&job->ps->lock);
+u32 atp_ps_mem_size(const struct atp_params *params);
 int atp_ps_start(struct atp_job *job);
 void atp_ps_shutdown(struct atp_job *job);
 void atp_ps_change_times(struct atp_ps_host *ps, u64 timeout, u64 patience);

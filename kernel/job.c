@@ -131,7 +131,7 @@ static int atp_job_start_ps(struct atp_net *an, struct atp_job *job,
 			    struct netlink_ext_ack *extack)
 	__must_hold(&an->lock)
 {
-	u64 need = atp_ps_mem(&job->params) + ATP_PS_ROOM;
+	u64 need = atp_ps_mem_size(&job->params) + ATP_PS_ROOM;
 	int err;
 
 	lockdep_assert_held(&an->lock);

@@ -2,7 +2,8 @@
 /*
  * Memory for what a user may have as much of as he likes, as far as he is
  * charged for it: so nothing is taken that is not charged.  kvmalloc() takes up
- * to twice what it is asked for.
+ * to twice what it is asked for.  The charge is given back first: what is freed
+ * by who may not sleep takes until a kernel's worker has been there.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -10,7 +11,9 @@
 #include <linux/vmalloc.h>
 #include "atp.h"
 
-/* What atp_alloc() takes: as kmalloc() does, above a page whole pages. */
+/* What atp_alloc() takes: as kmalloc() does, above a page whole pages.  What
+ * the kernel needs to find them, some 200 bytes, is not in it.
+ */
 u32 atp_alloc_size(u32 len)
 {
 	if (len > PAGE_SIZE)

@@ -486,6 +486,12 @@ static void atp_ps_empty(struct atp_ps_host *ps)
 	ps->room.page = NULL;
 }
 
+/* What a PS takes, all but ATP_PS_ROOM. */
+u32 atp_ps_mem_size(const struct atp_params *params)
+{
+	return atp_alloc_size(atp_ps_mem(params));
+}
+
 /* Context: process; the job is not in the table yet.  The PS goes with it, also
  * if this fails.
  */
@@ -505,8 +511,8 @@ int atp_ps_start(struct atp_job *job)
 	tasklet_setup(&ps->tasklet, atp_ps_send);
 	hrtimer_init(&ps->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 	ps->timer.function = atp_ps_timer;
-	ps->mem_size = atp_ps_mem(&job->params);
-	ps->mem = kvzalloc(ps->mem_size, ATP_GFP);
+	ps->mem_size = atp_ps_mem_size(&job->params);
+	ps->mem = atp_alloc(atp_ps_mem(&job->params), ATP_GFP | __GFP_ZERO);
 	err = ps->mem ? 0 : -ENOMEM;
 	for (rank = 0; !err && rank < job->params.workers; rank++)
 		err = dst_cache_init(&ps->dst[rank], ATP_GFP);

@@ -87,6 +87,7 @@ static void atp_charge(struct sock *sk, u32 cost, u32 memory)
 	sock_owned_by_me(sk);
 
 	sk_wmem_queued_add(sk, cost);
+	atp_sk(sk)->memory += memory;
 	sk_mem_charge(sk, memory);
 }
 
@@ -96,6 +97,7 @@ static void atp_uncharge(struct sock *sk, u32 cost, u32 memory)
 	sock_owned_by_me(sk);
 
 	sk_wmem_queued_add(sk, -cost);
+	atp_sk(sk)->memory -= memory;
 	sk_mem_uncharge(sk, memory);
 }
 
@@ -148,21 +150,22 @@ static int atp_push_fill(struct atp_push *push, struct iov_iter *from,
 }
 
 /* When memory is short, each socket may hold as much as any other could hold,
- * too, and the least that it is promised.  The kernel would ask this only of a
- * socket with packets on their way, which do not tell what it holds.  Earlier
- * chunks count by their bytes, as for the send buffer.  Context: socket lock.
+ * too, and bytes of the least that it is promised.  The kernel would ask this
+ * only of a socket with packets on their way, which do not tell what it holds.
+ * Context: socket lock.
  */
-static bool atp_sk_has_share(struct sock *sk, u32 memory)
+static bool atp_sk_has_share(struct sock *sk, u32 cost, u32 memory)
 {
-	u32 held = sk->sk_wmem_queued + memory;
+	u64 held = PAGE_ALIGN(atp_sk(sk)->memory + memory);
 
 	sock_owned_by_me(sk);
 
-	if (!sk_under_memory_pressure(sk) || held <= READ_ONCE(atp_wmem[0]))
+	if (!sk_under_memory_pressure(sk) ||
+	    sk->sk_wmem_queued + cost <= READ_ONCE(atp_wmem[0]))
 		return true;
 	return sk_prot_mem_limits(sk, 2) >
 	       percpu_counter_sum_positive(sk->sk_prot->sockets_allocated) *
-	       sk_mem_pages(held);
+	       (held >> PAGE_SHIFT);
 }
 
 /* Room for a sum, charged as what is pushed is.  Return: NULL if there is no
@@ -171,16 +174,18 @@ static bool atp_sk_has_share(struct sock *sk, u32 memory)
 struct atp_push *atp_push_new(struct sock *sk, u32 len)
 {
 	u32 memory = atp_chunk_memory(len, false);
+	u32 cost = atp_chunk_cost(len, false);
 	struct atp_push *push;
 
 	sock_owned_by_me(sk);
 
-	if (!atp_sk_has_share(sk, memory) || !sk_wmem_schedule(sk, memory))
+	if (!atp_sk_has_share(sk, cost, memory) ||
+	    !sk_wmem_schedule(sk, memory))
 		return NULL;
 	push = atp_push_alloc(len, false, sk->sk_allocation | __GFP_NOWARN);
 	if (!push)
 		return NULL;
-	atp_charge(sk, push->cost, memory);
+	atp_charge(sk, cost, memory);
 	return push;
 }
 
@@ -318,7 +323,8 @@ static int atp_push_begin(struct sock *sk, u32 cost, u32 memory, int flags,
 	}
 	WRITE_ONCE(as->wanted, 0);
 	err = -ENOBUFS;
-	if (!atp_sk_has_share(sk, memory) || !sk_wmem_schedule(sk, memory))
+	if (!atp_sk_has_share(sk, cost, memory) ||
+	    !sk_wmem_schedule(sk, memory))
 		goto out;
 	atp_charge(sk, cost, memory);
 	*dtype = as->dtype;

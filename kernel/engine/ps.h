@@ -67,20 +67,21 @@ struct atp_cell {
  * @ticket: what the next JOIN must repeat, not zero; another one for each
  * @refused: ranks for whose configuration or silence that JOIN was refused
  * @refusal: enum atp_reason for @refused
- * @odd_until: its last JOIN was refused for its configuration; who waits for it
- *	at this time is told; zero: it was not, or they have been
+ * @since: when that JOIN was taken first
+ * @odd: its last JOIN was refused for its configuration
  * @joined: takes part in the run, or did when it failed, and has not left
  * @pending: waits for the next run; not @joined then
  * @switched: its last gradient came through a switch
  */
 struct atp_ps_member {
 	u64	heard;
-	u64	odd_until;
+	u64	since;
 	u32	nonce;
 	u32	pending_nonce;
 	u32	ticket;
 	u32	refused;
 	u32	refusal;
+	bool	odd;
 	bool	joined;
 	bool	pending;
 	bool	switched;

@@ -48,43 +48,47 @@ void atp_ps_begin_if_all_wait(struct atp_ps *ps, u64 now,
 		begin(ps, now, out);
 }
 
-/* Those who wait for ranks that do not come would wait in vain: they are told
- * when they ask again.  Who asks anew waits: it may be mended, but see
- * refuse_latecomers().
+/* It is told when it asks again.  Who asks anew waits, as it may be mended, but
+ * see refuse_latecomers().
  */
+static void refuse_one(struct atp_ps_member *m, u32 reason, u32 blame)
+{
+	m->pending = false;
+	m->refusal = reason;
+	m->refused = blame;
+}
+
+/* Those who wait for ranks that do not come would wait in vain. */
 static void refuse_waiting(struct atp_ps *ps, u32 reason, u32 blame)
 {
 	u32 i;
 
 	for (i = 0; i < ps->params.workers; i++) {
-		struct atp_ps_member *m = &ps->members[i];
-
-		if (!m->pending)
-			continue;
-		m->pending = false;
-		m->refusal = reason;
-		m->refused = blame;
+		if (ps->members[i].pending)
+			refuse_one(&ps->members[i], reason, blame);
 	}
 }
 
-/* A rank that is configured otherwise has not come again: those who have begun
- * to wait since then would wait in vain as well.
+/* A rank that is configured otherwise has not come again: who has begun to wait
+ * since then has given it time enough.
  */
 static void refuse_latecomers(struct atp_ps *ps, u64 now)
 {
 	u32 odd = 0;
-	u32 rank;
+	u32 i;
 
-	for (rank = 0; rank < ps->params.workers; rank++) {
-		struct atp_ps_member *m = &ps->members[rank];
-
-		if (!m->odd_until || now < m->odd_until)
-			continue;
-		m->odd_until = 0;
-		odd |= 1U << rank;
+	for (i = 0; i < ps->params.workers; i++) {
+		if (ps->members[i].odd)
+			odd |= 1U << i;
 	}
-	if (odd)
-		refuse_waiting(ps, ATP_REASON_MISMATCH, odd);
+	if (!odd)
+		return;
+	for (i = 0; i < ps->params.workers; i++) {
+		struct atp_ps_member *m = &ps->members[i];
+
+		if (m->pending && now >= m->since + ps->params.timeout)
+			refuse_one(m, ATP_REASON_MISMATCH, odd);
+	}
 }
 
 /* A worker that waits repeats its JOIN; one that does not is dead, or is told
@@ -159,14 +163,15 @@ static void next_ticket(struct atp_ps_member *m)
 }
 
 /* The JOIN waits for the next run. */
-static void take_join(struct atp_ps_member *m, u32 nonce)
+static void take_join(struct atp_ps_member *m, u64 now, u32 nonce)
 {
-	if (!is_last(m, nonce))
+	if (!is_last(m, nonce)) {
 		next_ticket(m);
+		m->since = now;
+	}
 	m->pending_nonce = nonce;
 	m->pending = true;
 	m->refused = 0;
-	m->odd_until = 0;
 	m->joined = false;
 }
 
@@ -194,6 +199,8 @@ enum atp_drop atp_ps_rx_join(struct atp_ps *ps, u64 now, u32 rank,
 	}
 	if (is_over(m, ctl->nonce))
 		return ATP_DROP_NONCE;
+	/* mended, whatever else it must do to be taken */
+	m->odd = m->odd && !matches(&ps->params, ctl);
 	atp_ps_forget_silent(ps, now, 1U << rank);
 	refuse_latecomers(ps, now);
 	atp_ps_take_timeout(ps);
@@ -202,7 +209,7 @@ enum atp_drop atp_ps_rx_join(struct atp_ps *ps, u64 now, u32 rank,
 		return tell_ticket(ps, rank, pkt, out);
 	if (!matches(&ps->params, ctl)) {
 		next_ticket(m);
-		m->odd_until = now + ps->params.timeout;
+		m->odd = true;
 		if (!ps->running)
 			refuse_waiting(ps, ATP_REASON_MISMATCH, 1U << rank);
 		return refuse(ps, rank, ATP_REASON_MISMATCH, 1U << rank, out);
@@ -210,7 +217,7 @@ enum atp_drop atp_ps_rx_join(struct atp_ps *ps, u64 now, u32 rank,
 	if (m->refused && ctl->nonce == m->pending_nonce)
 		return refuse(ps, rank, m->refusal, m->refused, out);
 
-	take_join(m, ctl->nonce);
+	take_join(m, now, ctl->nonce);
 	m->heard = now;
 	/* It started again, or its LEAVE was lost or overtaken: the same to the
 	 * others, who may need no more than their last results.

@@ -145,26 +145,34 @@ TEST(mismatch_ends_the_waiting)
 TEST(mismatch_before_the_others)
 {
 	struct atp_params real;
-	u64 refused;
+	u64 began;
+	u32 i;
 
 	make_ps(3, 10, 8);
 	real = params;
 	params.scale = 1;
 	EXPECT_EQ(join(1, 7), ATP_DROP_MISMATCH);
 	params = real;
-	refused = now;
-	now += TIMEOUT / 2;
-	EXPECT_EQ(join(0, 5), ATP_OK);
-	EXPECT_EQ(out.type, ATP_TYPE_PONG);
-	now = refused + TIMEOUT - 1;
-	EXPECT_EQ(join(2, 6), ATP_OK);
-	EXPECT_EQ(out.type, ATP_TYPE_PONG);
-	now++;
-	EXPECT_EQ(join(0, 5), ATP_DROP_MISMATCH);
-	expect_abort(1, ATP_REASON_MISMATCH, 2);
-	EXPECT_EQ(join(2, 6), ATP_DROP_MISMATCH);
-	expect_abort(4, ATP_REASON_MISMATCH, 2);
-	/* told once; who comes after that waits */
+	/* however late: each waits as long, also who was told and comes again */
+	for (i = 0; i < 3; i++) {
+		now += i * TIMEOUT;
+		began = now;
+		EXPECT_EQ(join(0, 20 + i), ATP_OK);
+		EXPECT_EQ(out.type, ATP_TYPE_PONG);
+		now = began + TIMEOUT - 1;
+		EXPECT_EQ(join(0, 20 + i), ATP_OK);
+		EXPECT_EQ(out.type, ATP_TYPE_PONG);
+		EXPECT_EQ(join(2, 30 + i), ATP_OK);
+		EXPECT_EQ(out.type, ATP_TYPE_PONG);
+		now = began + TIMEOUT;
+		EXPECT_EQ(join(0, 20 + i), ATP_DROP_MISMATCH);
+		expect_abort(1, ATP_REASON_MISMATCH, 2);
+		EXPECT_EQ(join(2, 30 + i), ATP_OK);
+		EXPECT_EQ(out.type, ATP_TYPE_PONG);
+		now = began + 2 * TIMEOUT - 1;
+		EXPECT_EQ(join(2, 30 + i), ATP_DROP_MISMATCH);
+		expect_abort(4, ATP_REASON_MISMATCH, 2);
+	}
 	EXPECT_EQ(join(0, 8), ATP_OK);
 	now += TIMEOUT / 2;
 	EXPECT_EQ(join(0, 8), ATP_OK);
@@ -276,6 +284,27 @@ TEST(join_copies_of_long_ago)
 	}
 	late_join(1, 910);
 	EXPECT_FALSE(ps.members[1].pending);
+}
+
+/* It is mended and on its way, though it has yet to hear its ticket. */
+TEST(mismatch_mended_in_time)
+{
+	struct atp_params real;
+
+	make_ps(2, 10, 8);
+	real = params;
+	params.scale = 1;
+	EXPECT_EQ(join(1, 5), ATP_DROP_MISMATCH);
+	params = real;
+	EXPECT_EQ(join(0, 6), ATP_OK);
+	now += TIMEOUT - 1;
+	EXPECT_EQ(join(0, 6), ATP_OK);
+	now++;
+	EXPECT_EQ(rx_ctl(ATP_TYPE_JOIN, 1, 7, 0), ATP_OK);
+	EXPECT_EQ(join(0, 6), ATP_OK);
+	EXPECT_EQ(out.type, ATP_TYPE_PONG);
+	EXPECT_EQ(join(1, 7), ATP_OK);
+	EXPECT_EQ(out.type, ATP_TYPE_WELCOME);
 }
 
 /* Once it is mended, what it said before does not refuse the others again. */

@@ -61,7 +61,6 @@ EFFECTS = {
     ("atp_path_mtu", "ip_route_output_flow"): "refused",
     ("atp_job_alloc", "kmalloc_trace"): "refused",
     ("atp_ps_start", "kmalloc_trace"): "refused",
-    ("atp_ps_start", "kvmalloc_node"): "refused",
     ("atp_udp_open_one", "udp_sock_create4"): "refused",
     ("atp_udp_open_one", "udp_sock_create6"): "refused",
     ("atp_payer_open", "sock_create_kern"): "refused",

@@ -27,6 +27,7 @@ SPARE = 256 * os.cpu_count()
 CHUNK = bytes(1 << 20)
 # in place of a rank
 SERVER = 0xffff
+SO_SNDBUFFORCE = 32
 
 
 @contextlib.contextmanager
@@ -133,6 +134,58 @@ def none_takes_all_when_memory_is_short():
 
 
 @test
+def shares_are_of_what_is_taken():
+    """A chunk takes whole pages: these twice as much as they have bytes."""
+    load()
+    limit = proc_protocols()[1] + 32768
+    part = bytes(PAGE + 4)
+    with pages(1, 1, limit):
+        new_net()
+        _, pairs = jobs(12)
+        pushed = []
+        for s in (s for pair in pairs for s in pair):
+            s.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 1 << 25)
+            s.setblocking(False)
+            pushed.append(0)
+            while True:
+                try:
+                    s.send(part)
+                    pushed[-1] += 1
+                except OSError as e:
+                    same(errno.errorcode[e.errno], "ENOBUFS")
+                    break
+        print(f"# chunks: {pushed}")
+        # of the last, too, but for each CPU's reserve
+        least = max(pushed) - SPARE // 2
+        same(least > 0, True, pushed)
+        same(min(pushed) >= least, True, pushed)
+        for pair in pairs:
+            for s in pair:
+                s.close()
+
+
+@test
+def each_may_hold_what_it_is_promised():
+    """A page of bytes, which takes more, though no share has that much."""
+    load()
+    part = bytes(3000)
+    limit = proc_protocols()[1] + 2 * SPARE
+    with pages(1, 1, limit):
+        new_net()
+        _, pairs = jobs(4)
+        # each with a share
+        others = [sock() for _ in range(limit)]
+        for pair in pairs:
+            for s in pair:
+                s.send(part, socket.MSG_DONTWAIT)
+                refused(errno.ENOBUFS, s.send, part, socket.MSG_DONTWAIT)
+            for s in pair:
+                same(s.recv(len(part)), part)
+    for s in others:
+        s.close()
+
+
+@test
 def no_rank_without_memory_for_its_window():
     load()
     held = []
@@ -193,6 +246,22 @@ def no_more_is_taken_than_charged():
                 pair[1].send(bytes(length))
                 for s in pair:
                     same(len(s.recv(length)), length)
+
+
+@test
+def no_ps_takes_more_than_it_counts():
+    load()
+    new_net()
+    nl = Netlink()
+    before, counted = taken(), 0
+    for job in range(16):
+        # a little more than a power of two
+        nl.add(job, workers=["127.0.0.2"] * 32, more=attr(J_TIMEOUT, 600000))
+        counted += u32(nl.job(job)[J_MEMORY])
+    took = taken() - before
+    print(f"# {took >> 10} KiB taken, {counted >> 10} KiB counted")
+    same(took > counted // 2, True, (took, counted))
+    same(took < counted + (4 << 20), True, (took, counted))
 
 
 def step(down, up):
