@@ -12,6 +12,16 @@ top=$(cd ../.. && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
+# What the bed sees of the module, it sees by calls that the compiler put there.
+case $bed in
+kasan) calls='__asan_report_(load|store)' ;;
+kcsan) calls='__tsan_(read|write)' ;;
+esac
+nm -u "$top/build/kmod/$bed/atp.ko" | grep -q -E "$calls" || {
+	echo "# atp.ko has none of $calls"
+	exit 1
+}
+
 ../vm/run-vm.sh --kernel "$bed" --timeout 800 --out "$tmp/log" -- \
 	"$PWD/planted.sh" "$top/build/selftests/debug/$bed/atp_planted.ko" "$bed" \
 	2>"$tmp/err"

@@ -28,7 +28,7 @@ from test_sockets import (  # noqa: E402
     Rank, expect,
 )
 
-JOB = 7
+JOB, PATIENT = 7, 8
 WORKERS = 3
 LAST = WORKERS - 1
 TIMEOUT = 3000
@@ -276,8 +276,12 @@ def a_worker_that_stops_for_longer_than_patience_is_named():
 
 
 def waits_for_the_ps(host):
-    return any(stall["waiting_ps"] and stall["silent_ms"]
-               for stall in stalls(host, JOB))
+    """If so, since which fragment; no rank is to blame."""
+    for stall in stalls(host, JOB):
+        if stall["waiting_ps"] and stall["silent_ms"]:
+            expect(stall["waiting"], [])
+            return (stall["fragment"],)
+    return None
 
 
 def a_dead_ps_ends_all():
@@ -286,11 +290,15 @@ def a_dead_ps_ends_all():
     with Monitor("w0", JOB) as at_worker:
         try:
             with Death(errno.EHOSTDOWN, 0, own=(errno.EHOSTDOWN, 0)) as death:
-                expect(waits_for_the_ps("w0"), False)
+                expect(waits_for_the_ps("w0"), None)
                 rack("link", "ps", "down")
-                wait_for(lambda: waits_for_the_ps("w0"), "silence")
+                stuck = [wait_for(lambda h=host: waits_for_the_ps(h), "silence")
+                         for host in ("w0", "w1", f"w{LAST}")]
                 told = death.others.ended()
                 death.last.ended()
+            # each has the oldest fragment that it was not told of
+            expect(sorted(one["sequence"] for one in told),
+                   sorted(fragment for fragment, in stuck[:LAST]))
             failed(at_worker, told, "ps-silent", [])
         finally:
             rack("link", "ps", "up")
@@ -424,6 +432,47 @@ def every_pending_call_ends(cause, remedy, error, reason, ranks):
         for rank in socks:
             rank.close()
     all_is_well()
+
+
+def within_the_timeout(host, error, reason, ranks):
+    """By a clock that is as slow as the machine: a job with ten times the timeout,
+    which is cut off at the same moment, still waits when all has ended."""
+    job()
+    rack("job_add", PATIENT, WORKERS, 4, "fragment", 248, "timeout",
+         10 * TIMEOUT)
+    runs = {}
+    try:
+        pending = {}
+        for number in JOB, PATIENT:
+            runs[number] = [Rank(rank, number) for rank in range(WORKERS)]
+            for rank in runs[number]:
+                rank.begin()
+            for rank in runs[number]:
+                rank.joined()
+                rank.sock.setsockopt(SOL_ATP, ATP_DTYPE, INT32)
+            pending[number] = [Pending(rank) for rank in runs[number][:-1]]
+        for calls in pending[JOB] + pending[PATIENT]:
+            wait_for(calls.sleeps, "full socket")
+        rack("link", host, "down")
+        for calls in pending[JOB]:
+            expect(calls.ended(), {"recv": error, "send": error})
+            expect(calls.rank.info(), (STATE_FAILED, reason, ranks))
+        expect([calls.sleeps() for calls in pending[PATIENT]], [True] * LAST)
+    finally:
+        # which ends its calls
+        rack("job_del", PATIENT)
+        rack("link", host, "up")
+        for rank in sum(runs.values(), []):
+            rank.close()
+    a_run_works()
+
+
+def a_dead_worker_ends_calls_within_the_timeout():
+    within_the_timeout(f"w{LAST}", errno.ETIMEDOUT, SILENT, 1 << LAST)
+
+
+def a_dead_ps_ends_calls_within_the_timeout():
+    within_the_timeout("ps", errno.EHOSTDOWN, PS_SILENT, 0)
 
 
 def pending_calls_end_when_a_worker_leaves():
@@ -571,6 +620,8 @@ TESTS = (
     a_removed_job_ends_all,
     a_ps_that_has_forgotten_ends_all,
     what_the_dead_left_is_in_nobody_s_way,
+    a_dead_worker_ends_calls_within_the_timeout,
+    a_dead_ps_ends_calls_within_the_timeout,
     pending_calls_end_when_a_worker_leaves,
     pending_calls_end_when_a_host_dies,
     pending_calls_end_when_the_ps_dies,

@@ -23,6 +23,7 @@ from kmod import load, loaded, unload, unload_now, users  # noqa: E402
 
 JOB = 7
 RUNNING = 8
+TRACING = "/sys/kernel/tracing"
 
 
 def kept():
@@ -165,6 +166,33 @@ def strangers():
             udp("127.0.0.2", tickets[job].packet(k, 1 << k % 2))
             udp("127.0.0.2", data(job, [1, 2], epoch=k, flags=LAST))
             udp("127.0.0.2", control(PING, job, nonce=k, epoch=k))
+
+
+@test
+def unloaded_while_traced():
+    """Its trace points go with it, whoever listens, in mid-run; and come back."""
+    def write(name, text):
+        with open(f"{TRACING}/{name}", "w", encoding="ascii") as f:
+            f.write(text)
+
+    for _ in range(3):
+        load()
+        write("events/atp/enable", "1")
+        new_net()
+        nl = Netlink()
+        nl.add(JOB)
+        socks = join(JOB)
+        for s in socks:
+            s.send(bytes(100000))
+            s.close()
+        udp("127.0.0.2", bytes(40))
+        wait_for(lambda n=nl: n.drops()["version"], "drop")
+        with open(f"{TRACING}/trace", encoding="ascii") as f:
+            same("atp_drop:" in f.read(), True)
+        unload()
+        same(os.path.exists(f"{TRACING}/events/atp"), False)
+        with open(f"{TRACING}/trace", encoding="ascii") as f:
+            same("atp_" in f.read(), False, "traced by what is no more")
 
 
 @test

@@ -16,6 +16,7 @@ os.environ.setdefault("LIBATP", os.path.join(TOP, "build/lib/libatp.so.1"))
 sys.path.insert(0, os.path.join(HERE, "../lib"))
 sys.path.insert(0, os.path.join(TOP, "userspace/python"))
 import atp  # noqa: E402
+from rack import atp as tool  # noqa: E402
 from rack import hole, inside, rack, run  # noqa: E402
 
 WORKERS = 3

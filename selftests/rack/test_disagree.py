@@ -142,6 +142,42 @@ def others_wait(workers, late, wrong):
         failed(events[1], "disagree", wrong, 1)
 
 
+def some_push_nothing(pushed, wrong):
+    """They keep nobody waiting, nor are they to blame, and are told, too."""
+    with monitors(JOBS[4]) as events, Run(4, JOBS[4]) as members:
+        for rank, lanes in pushed.items():
+            members[rank].push_if_it_goes(*[1] * lanes)
+        # a quarter of the timeout, and no more: that is no silence
+        expect(ended(events[0], wrong), 0)
+        failed(events[1], "disagree", wrong, 0)
+        for rank in members:
+            ends(rank, errno.EPROTO, DISAGREE, mask(wrong))
+
+
+def two_of_four_differ_and_two_push_nothing():
+    some_push_nothing({1: 2, 2: 1}, [1, 2])
+
+
+def two_of_three_agree_and_one_pushes_nothing():
+    some_push_nothing({0: 2, 1: 2, 3: 1}, [3])
+
+
+def two_and_two():
+    some_push_nothing({0: 2, 1: 1, 2: 2, 3: 1}, [0, 1, 2, 3])
+
+
+def numbers_that_fit_no_integer():
+    """The first of them are sent again as they are, and one is shorter."""
+    with monitors(JOBS[4]) as events:
+        for odd in 0, 3:
+            with Run(4, JOBS[4]) as members:
+                for rank in members:
+                    rank.sock.setsockopt(SOL_ATP, ATP_DTYPE, FLOAT32)
+                    # of float32, 1e30 and one that is there for its length
+                    rank.push_if_it_goes(*[0x7149f2ca, 0][:1 + (rank.rank != odd)])
+                named(members, [odd], range(1), *events)
+
+
 def others_wait_for_the_odd_one():
     others_wait(4, [2], [2])
 
@@ -315,6 +351,10 @@ KINDS = (
     fragments_more,
     another_type,
     of_two_nobody_can_say_who_is_wrong,
+    two_of_four_differ_and_two_push_nothing,
+    two_of_three_agree_and_one_pushes_nothing,
+    two_and_two,
+    numbers_that_fit_no_integer,
     others_wait_for_the_odd_one,
     the_odd_one_waits_for_the_others,
     one_of_two_waits_for_the_other,

@@ -7,13 +7,19 @@ import contextlib
 import ctypes
 import errno
 import select
+import subprocess
 import sys
 
 import numpy as np
 
 from ranks import (JOB, LONG, WORKERS, Run, add_job, atp, expect, failure,
                    gradients, hole, inside, main, no_memory, rack, refused,
-                   same, settle, total)
+                   same, settle, tool, total)
+
+# nobody is taken for silent in it, and its fragments are shorter
+PATIENT = 8
+PATIENT_WORDS = ["ps", "10.0.0.254", "worker", "10.0.0.1", "worker", "10.0.0.2",
+                 "worker", "10.0.0.3", "fragment", 1400, "timeout", "60s"]
 
 
 def a_silent_rank_is_named():
@@ -78,6 +84,109 @@ def ranks_that_left_are_named():
         expect(error.reason, atp.Reason.LEFT)
         expect(error.ranks, (0, 2))
         expect(error.strerror, f"job {JOB}: ranks 0,2 have left")
+
+
+@contextlib.contextmanager
+def patient():
+    rack("job_add", PATIENT, WORKERS, 4, "fragment", 1400, "timeout", 60000)
+    try:
+        yield
+    finally:
+        rack("job_del", PATIENT)
+
+
+def says(error, number, reason, ranks, words):
+    expect((error.errno, error.reason, error.ranks, error.strerror),
+           (number, reason, ranks, f"job {PATIENT}: {words}"))
+
+
+def in_words(number, reason, ranks, words, cause):
+    """What ranks 0 and 1 are told when they wait for the last one, and @cause
+    does something with all of them."""
+    with patient(), Run(PATIENT) as jobs:
+        requests = [job.allreduce_start(np.ones(1000, np.float32))
+                    for job in jobs[:2]]
+        cause(jobs)
+        for request in requests:
+            says(failure(request.wait, LONG), number, reason, ranks, words)
+
+
+def ranks_that_disagree_are_named():
+    in_words(errno.EPROTO, atp.Reason.DISAGREE, (2,),
+             "rank 2 pushes other lengths or types",
+             lambda jobs: jobs[2].allreduce_start(np.ones(999, np.float32)))
+
+
+def rank_2_forgets(*words):
+    """Its job goes and comes back; nobody is told."""
+    rack("link", "w2", "down")
+    expect(tool("w2", "job", "del", PATIENT), (0, ""))
+    rack("link", "w2", "up")
+    expect(tool("w2", "job", "add", PATIENT, *PATIENT_WORDS, *words), (0, ""))
+
+
+def a_rank_that_started_again_is_named():
+    def cause(_):
+        rank_2_forgets()
+        with inside("w2"):
+            again.append(atp.Job(PATIENT, 2))
+
+    again = []
+    in_words(errno.ECONNRESET, atp.Reason.REJOIN, (2,),
+             "rank 2 has started again", cause)
+    again[0].close()
+
+
+def a_ps_that_has_forgotten_says_so():
+    def cause(_):
+        rack("link", "ps", "down")
+        expect(tool("ps", "job", "del", PATIENT), (0, ""))
+        expect(tool("ps", "job", "add", PATIENT, *PATIENT_WORDS), (0, ""))
+        rack("link", "ps", "up")
+
+    in_words(errno.ESTALE, atp.Reason.EPOCH, (),
+             "the PS does not know this run, it was restarted", cause)
+
+
+def a_rank_that_is_late_is_named():
+    in_words(errno.ETIME, atp.Reason.LATE, (2,),
+             "rank 2 kept the others waiting for too long",
+             lambda _: expect(tool("ps", "job", "set", PATIENT, "patience",
+                                   "1s"), (0, "")))
+
+
+def a_path_that_takes_less_is_named():
+    def cause(jobs):
+        subprocess.run("ip -n atp-w2 link set eth0 mtu 1300".split(),
+                       check=True)
+        request = jobs[2].allreduce_start(np.ones(1000, np.float32))
+        says(failure(request.wait, LONG), errno.EMSGSIZE, atp.Reason.MTU, (2,),
+             "rank 2 has an MTU on its path that is too small")
+
+    try:
+        # the others cannot know more
+        in_words(errno.ECONNRESET, atp.Reason.LEFT, (2,), "rank 2 has left",
+                 cause)
+    finally:
+        subprocess.run("ip -n atp-w2 link set eth0 mtu 1500".split(),
+                       check=True)
+
+
+def a_rank_that_is_configured_differently_is_named():
+    with patient():
+        rank_2_forgets("scale", 1000)
+        jobs = []
+        for rank in range(WORKERS):
+            with inside(f"w{rank}"):
+                jobs.append(atp.Job(PATIENT, rank))
+            # the first two wait for it
+            while rank < 2 and rank not in jobs[0].info().ranks:
+                pass
+        for job in jobs:
+            says(failure(job._wait_joined, LONG), errno.EPROTO,
+                 atp.Reason.MISMATCH, (2,),
+                 "rank 2 has the job configured differently than the PS")
+            job.close()
 
 
 def joining_fails_in_words():
@@ -296,6 +405,12 @@ TESTS = (
     a_silent_ps_is_told_from_a_silent_rank,
     a_path_that_loses_data_is_told_from_silence,
     ranks_that_left_are_named,
+    ranks_that_disagree_are_named,
+    a_rank_that_started_again_is_named,
+    a_ps_that_has_forgotten_says_so,
+    a_rank_that_is_late_is_named,
+    a_path_that_takes_less_is_named,
+    a_rank_that_is_configured_differently_is_named,
     joining_fails_in_words,
     arguments_are_checked,
     idle_ranks_hear_that_their_run_has_ended,

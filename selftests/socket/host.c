@@ -441,6 +441,15 @@ static void *connect_thread(void *arg)
 	return NULL;
 }
 
+static void *join_thread(void *arg)
+{
+	struct call *c = arg;
+
+	__atomic_store_n(&c->tid, syscall(SYS_gettid), __ATOMIC_RELEASE);
+	c->ret = do_join(c->fd, JOB, 0) ? -errno : 0;
+	return NULL;
+}
+
 static void start_call(struct call *c, void *(*thread)(void *), int fd,
 		       void *bytes, size_t len)
 {
@@ -465,6 +474,12 @@ void start_pull(struct call *c, int fd, void *bytes, size_t len)
 void start_connect(struct call *c, int fd)
 {
 	start_call(c, connect_thread, fd, NULL, 0);
+}
+
+/* Likewise */
+void start_join(struct call *c, int fd)
+{
+	start_call(c, join_thread, fd, NULL, 0);
 }
 
 ssize_t end_call(struct call *c)

@@ -89,6 +89,7 @@ struct call {
 void start_push(struct call *c, int fd, void *bytes, size_t len);
 void start_pull(struct call *c, int fd, void *bytes, size_t len);
 void start_connect(struct call *c, int fd);
+void start_join(struct call *c, int fd);
 void signal_asleep(const struct call *c, int sig);
 ssize_t end_call(struct call *c);
 

@@ -259,11 +259,18 @@ TEST(packets_of_its_own)
 
 TEST(never_blocks)
 {
+	int32_t lane = 1;
 	int fds[2];
 
 	join_pair(fds, "");
 	EXPECT_ERRNO(recv(fds[0], NULL, 0, MSG_ERRQUEUE), EAGAIN);
 	EXPECT_ERRNO(recv(fds[0], NULL, 0, MSG_ERRQUEUE | MSG_PEEK), EAGAIN);
+	/* that takes a message as well, as for every family */
+	push(fds[0], &lane, 4);
+	close(fds[1]);
+	wait_state(fds[0], ATP_FAILED);
+	EXPECT_EQ(recv(fds[0], NULL, 0, MSG_ERRQUEUE | MSG_PEEK), 0);
+	expect_none(fds[0]);
 }
 
 TAP_MAIN()

@@ -455,6 +455,44 @@ TEST(signal_ends_connect)
 	sum_works(fds, 2);
 }
 
+/* With SA_RESTART it goes on, by the option as well (signal(7)). */
+TEST(signal_while_joining)
+{
+	void (*start[])(struct call *c, int fd) = { start_connect, start_join };
+	struct call c;
+	int fds[2], i, j;
+
+	host_net();
+	job_add(2, "");
+	for (i = 0; i < 2; i++) {
+		fds[0] = new_socket(0);
+		fds[1] = new_socket(0);
+		catch_signal(SIGUSR1, SA_RESTART);
+		start[i](&c, fds[0]);
+		for (j = 0; j < 3; j++)
+			signal_asleep(&c, SIGUSR1);
+		EXPECT_EQ(do_connect(fds[1], JOB, 1), 0);
+		EXPECT_EQ(end_call(&c), 0);
+		sum_works(fds, 2);
+		close(fds[0]);
+		close(fds[1]);
+
+		fds[0] = new_socket(0);
+		fds[1] = new_socket(0);
+		catch_signal(SIGUSR1, 0);
+		start[i](&c, fds[0]);
+		signal_asleep(&c, SIGUSR1);
+		EXPECT_EQ(end_call(&c), -EINTR);
+		/* it is not lost: another call waits for it */
+		start[i](&c, fds[0]);
+		EXPECT_EQ(do_connect(fds[1], JOB, 1), 0);
+		EXPECT_EQ(end_call(&c), 0);
+		sum_works(fds, 2);
+		close(fds[0]);
+		close(fds[1]);
+	}
+}
+
 TEST(ps_absent)
 {
 	struct atp_info info;

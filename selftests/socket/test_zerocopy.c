@@ -275,7 +275,7 @@ TEST(no_more_than_may_be_locked)
 			pull_there(fds[0], sizeof(mem));
 			pull(fds[1], mem, sizeof(mem));
 		}
-		_exit(0);
+		tap_exit();
 	}
 	ASSERT_EQ(waitpid(pid, &status, 0), pid);
 	EXPECT_EQ(status, 0);

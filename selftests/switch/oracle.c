@@ -297,6 +297,7 @@ enum o_fate o_run(int port, struct f_pkt *p)
 {
 	const struct t_job *job = o_job(p->job);
 	struct o_cell *cell = &cells[p->index % n_cells];
+	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
 	enum o_fate fate;
 	uint32_t i;
 
@@ -304,7 +305,7 @@ enum o_fate o_run(int port, struct f_pkt *p)
 		return O_TO_KERNEL;
 	if (contradicts(p))
 		return O_REFUSED;
-	if (p->sport != ATP_PORT)
+	if (p->sport != ATP_PORT || (p->v6 && !memcmp(p->src, mapped, 12)))
 		return O_REFUSED;
 	if (p->fanin != job->workers)
 		return is_forged(job, port, p->src) ? O_REFUSED : O_TO_KERNEL;

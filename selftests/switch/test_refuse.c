@@ -367,6 +367,23 @@ TEST(false_ps)
 	c_close();
 }
 
+/* Addresses of IPv4 in a header of IPv6 are nobody's */
+TEST(mapped_addresses)
+{
+	uint32_t len;
+
+	begin(false);
+	c_gradient(&pkt, &job, 1, 0);
+	pkt.v6 = true;
+	len = f_make(&pkt, frame);
+	expect_drop(1, len, &count.drop_stranger, "a gradient");
+	c_parameter(&pkt, &job, 0, 0);
+	pkt.v6 = true;
+	len = f_make(&pkt, frame);
+	expect_drop(2, len, &count.drop_stranger, "parameters");
+	c_close();
+}
+
 /* Control packets go to the kernel, from where their sender is */
 static void controls(bool v6)
 {

@@ -277,7 +277,9 @@ static void say_reason(struct text *text, const struct atp *atp)
 		say(text, "the PS does not know this run, it was restarted");
 		return;
 	case ATP_REASON_MISMATCH:
-		say(text, "the job is configured differently at the PS");
+		say_ranks(text, info->ranks,
+			  "has the job configured differently than the PS",
+			  "have the job configured differently than the PS");
 		return;
 	case ATP_REASON_REMOVED:
 		say(text, "the job was removed at the PS");

@@ -122,6 +122,12 @@ static __always_inline bool sw_same_addr(const __u32 *a, const __u32 *b)
 		 (a[3] ^ b[3]));
 }
 
+/* An IPv4 address; one decision, too */
+static __always_inline bool sw_is_mapped(const __u32 *a)
+{
+	return !(a[0] | a[1] | (a[2] ^ sw_swap32(0xffff)));
+}
+
 /* EtherType; struct ethhdr is packed and would be read byte by byte */
 static __always_inline const __be16 *sw_proto(const void *eth)
 {

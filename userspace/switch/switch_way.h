@@ -105,9 +105,10 @@ sw_admit(struct xdp_md *ctx, const struct sw_pkt *p, const struct sw_job *job,
 	if (data + sizeof(*eth) > end || sw_bad_header(data, end, p))
 		return SW_CLASS_HEADER;
 	/* Every host that knows a job holds this port for its kernel: what
-	 * comes from another one is some user's.
+	 * comes from another one is some user's.  IPv6 has no sender with an
+	 * address of IPv4.
 	 */
-	if (p->sport != ATP_PORT)
+	if (p->sport != ATP_PORT || (p->v6 && sw_is_mapped(p->src)))
 		return SW_CLASS_STRANGER;
 	if (p->fanin != job->workers)
 		return SW_CLASS_MISMATCH;
