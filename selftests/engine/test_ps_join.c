@@ -153,7 +153,7 @@ TEST(mismatch_before_the_others)
 	params.scale = 1;
 	EXPECT_EQ(join(1, 7), ATP_DROP_MISMATCH);
 	params = real;
-	/* however late: each waits as long, also who was told and comes again */
+	/* however late; whoever was told and comes again waits as long */
 	for (i = 0; i < 3; i++) {
 		now += i * TIMEOUT;
 		began = now;

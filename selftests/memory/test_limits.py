@@ -169,13 +169,17 @@ def each_may_hold_what_it_is_promised():
     """A page of bytes, which takes more, though no share has that much."""
     load()
     part = bytes(3000)
-    limit = proc_protocols()[1] + 2 * SPARE
+    limit = proc_protocols()[1] + 6 * SPARE
     with pages(1, 1, limit):
         new_net()
-        _, pairs = jobs(4)
+        _, pairs = jobs(8)
+        # so much that memory is short, whatever CPUs keep back
+        for pair in pairs[4:]:
+            for s in pair:
+                s.send(bytes(SPARE * PAGE // 4), socket.MSG_DONTWAIT)
         # each with a share
         others = [sock() for _ in range(limit)]
-        for pair in pairs:
+        for pair in pairs[:4]:
             for s in pair:
                 s.send(part, socket.MSG_DONTWAIT)
                 refused(errno.ENOBUFS, s.send, part, socket.MSG_DONTWAIT)
@@ -348,5 +352,5 @@ def a_removed_job_has_no_ps():
         held.close()
 
 
-resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+resource.setrlimit(resource.RLIMIT_NOFILE, (8192, 8192))
 main()
