@@ -10,8 +10,7 @@ import sys
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "../lib"))
 # pylint: disable=wrong-import-position
-from atptest import (ABORT, ACK, ECN, LAST, LEAVE, MCAST, PING, PONG, STATUS, SUM,
-                     T_JOIN, WELCOME, control, data)
+from atptest import ACK, LAST
 from live import JOBS, Live
 import rack
 
@@ -39,24 +38,6 @@ def good(job, **fields):
 
 def answer(job, **fields):
     return good(job, **{"flags": ACK | LAST, **fields})
-
-
-def from_worker(job):
-    """Right in all but who it is from"""
-    f = {"fanin": ranks(job), "epoch": live.epoch(job)}
-    return [data(job, LANES, **good(job)),
-            data(job, LANES, **good(job, bitmap=3, flags=SUM)),
-            *[control(kind, job, nonce=5, **f)
-              for kind in (T_JOIN, LEAVE, PING)]]
-
-
-def from_ps(job):
-    f = {"fanin": ranks(job), "epoch": live.epoch(job)}
-    return [data(job, LANES, **answer(job)),
-            *[data(job, LANES, **answer(job, flags=ACK | LAST | more))
-              for more in (MCAST, ECN)],
-            *[control(kind, job, reason=1, **f)
-              for kind in (WELCOME, ABORT, STATUS, PONG)]]
 
 
 def for_each_job(function):

@@ -10,12 +10,12 @@ import errno
 import sys
 
 # first, as it knows where ../lib is
-from forged import (FAR, LANES, UNDEFINED, answer, family, for_each_job, from_ps,
-                    from_worker, good, live, ranks, run)
-from atptest import (ABORT, ACK, DATA, EDGE, FAILED, FLOAT32, INT32, LAST, LEAVE,
-                     MCAST, OVERFLOW, PING, PONG, RAW, RESEND, STATUS, SWITCHED,
-                     T_JOIN, WELCOME, control, data, header, refused, same,
-                     wait_for)
+from forged import (FAR, LANES, UNDEFINED, answer, family, for_each_job, good,
+                    live, ranks, run)
+from atptest import (ABORT, ACK, DATA, ECN, EDGE, FAILED, FLOAT32, INT32, LAST,
+                     LEAVE, MCAST, OVERFLOW, PING, PONG, RAW, RESEND, STATUS, SUM,
+                     SWITCHED, T_JOIN, WELCOME, control, data, header, refused,
+                     same, wait_for)
 from live import JOBS
 from rack import rack
 from wire import fragments, frame, layers, lying, tagged, with_options
@@ -176,6 +176,24 @@ def another_epoch(job):
         data(job, LANES, **answer(job, epoch=x)),
         control(ABORT, job, epoch=x, reason=1),
         control(STATUS, job, epoch=x), control(PONG, job, epoch=x))])
+
+
+def from_worker(job):
+    """Right in all but who it is from"""
+    f = {"fanin": ranks(job), "epoch": live.epoch(job)}
+    return [data(job, LANES, **good(job)),
+            data(job, LANES, **good(job, bitmap=3, flags=SUM)),
+            *[control(kind, job, nonce=5, **f)
+              for kind in (T_JOIN, LEAVE, PING)]]
+
+
+def from_ps(job):
+    f = {"fanin": ranks(job), "epoch": live.epoch(job)}
+    return [data(job, LANES, **answer(job)),
+            *[data(job, LANES, **answer(job, flags=ACK | LAST | more))
+              for more in (MCAST, ECN)],
+            *[control(kind, job, reason=1, **f)
+              for kind in (WELCOME, ABORT, STATUS, PONG)]]
 
 
 @for_each_job

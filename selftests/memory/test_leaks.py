@@ -9,8 +9,8 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../lib"))
-from atptest import (J_FRAGMENT, J_WINDOW, Netlink, attr, libc, main, new_net,  # noqa: E402
-                     same, sock, test)
+from atptest import (J_FRAGMENT, J_WINDOW, Netlink, attr,  # noqa: E402
+                     libc, main, new_net, same, sock, test)
 from kmod import load  # noqa: E402
 import leaks  # noqa: E402
 

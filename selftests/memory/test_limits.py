@@ -155,7 +155,7 @@ def shares_are_of_what_is_taken():
                     same(errno.errorcode[e.errno], "ENOBUFS")
                     break
         print(f"# chunks: {pushed}")
-        # of the last, too, but for each CPU's reserve
+        # of the last, too, but for each CPU's reserve: a chunk takes two pages
         least = max(pushed) - SPARE // 2
         same(least > 0, True, pushed)
         same(min(pushed) >= least, True, pushed)
@@ -264,6 +264,7 @@ def no_ps_takes_more_than_it_counts():
         counted += u32(nl.job(job)[J_MEMORY])
     took = taken() - before
     print(f"# {took >> 10} KiB taken, {counted >> 10} KiB counted")
+    # the rest is what else the kernel takes meanwhile
     same(took > counted // 2, True, (took, counted))
     same(took < counted + (4 << 20), True, (took, counted))
 

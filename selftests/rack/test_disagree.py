@@ -142,12 +142,11 @@ def others_wait(workers, late, wrong):
         failed(events[1], "disagree", wrong, 1)
 
 
-def some_push_nothing(pushed, wrong):
-    """They keep nobody waiting, nor are they to blame, and are told, too."""
+def only_some_push(pushed, wrong):
+    """Who pushes nothing keeps nobody waiting, is not to blame, and is told."""
     with monitors(JOBS[4]) as events, Run(4, JOBS[4]) as members:
         for rank, lanes in pushed.items():
             members[rank].push_if_it_goes(*[1] * lanes)
-        # a quarter of the timeout, and no more: that is no silence
         expect(ended(events[0], wrong), 0)
         failed(events[1], "disagree", wrong, 0)
         for rank in members:
@@ -155,19 +154,19 @@ def some_push_nothing(pushed, wrong):
 
 
 def two_of_four_differ_and_two_push_nothing():
-    some_push_nothing({1: 2, 2: 1}, [1, 2])
+    only_some_push({1: 2, 2: 1}, [1, 2])
 
 
 def two_of_three_agree_and_one_pushes_nothing():
-    some_push_nothing({0: 2, 1: 2, 3: 1}, [3])
+    only_some_push({0: 2, 1: 2, 3: 1}, [3])
 
 
 def two_and_two():
-    some_push_nothing({0: 2, 1: 1, 2: 2, 3: 1}, [0, 1, 2, 3])
+    only_some_push({0: 2, 1: 1, 2: 2, 3: 1}, [0, 1, 2, 3])
 
 
 def numbers_that_fit_no_integer():
-    """The first of them are sent again as they are, and one is shorter."""
+    """They go as they are, and one chunk is shorter."""
     with monitors(JOBS[4]) as events:
         for odd in 0, 3:
             with Run(4, JOBS[4]) as members:

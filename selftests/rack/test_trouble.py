@@ -16,7 +16,7 @@ from ranks import (JOB, LONG, WORKERS, Run, add_job, atp, expect, failure,
                    gradients, hole, inside, main, no_memory, rack, refused,
                    same, settle, tool, total)
 
-# nobody is taken for silent in it, and its fragments are shorter
+# nobody is taken for silent in it
 PATIENT = 8
 PATIENT_WORDS = ["ps", "10.0.0.254", "worker", "10.0.0.1", "worker", "10.0.0.2",
                  "worker", "10.0.0.3", "fragment", 1400, "timeout", "60s"]
