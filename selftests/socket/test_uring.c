@@ -236,15 +236,19 @@ TEST(join)
 }
 
 /* A send that finds no room goes when there is enough. */
-TEST(send_waits_for_room)
+static void send_and_wait(int flags)
 {
 	static char bytes[8192], large[60000];
+	struct io_uring_sqe *sqe;
 	int fds[2], n, i;
 
 	start(fds);
 	set_sndbuf(fds[0], 32768);
 	n = fill(fds[0], bytes, sizeof(bytes));
-	SQE(1, io_uring_prep_send, fds[0], large, sizeof(large), 0);
+	sqe = sqe_of(1);
+	io_uring_prep_send(sqe, fds[0], large, sizeof(large), 0);
+	sqe->user_data = 1;
+	sqe->flags |= flags;
 	submit(1);
 	for (i = 0; i < n; i++)
 		push(fds[1], bytes, sizeof(bytes));
@@ -254,6 +258,78 @@ TEST(send_waits_for_room)
 		pull(fds[1], bytes, sizeof(bytes));
 	}
 	EXPECT_EQ(result_of(1), sizeof(large));
+}
+
+TEST(send_waits_for_room)
+{
+	send_and_wait(0);
+}
+
+/* Which sleeps in sendmsg(), where no signal of the process reaches it */
+TEST(thread_waits_for_room)
+{
+	send_and_wait(IOSQE_ASYNC);
+}
+
+/* A thread of the kernel submits, and no system call is made for it. */
+TEST(submitted_by_a_thread)
+{
+	int32_t lanes[2] = { 3, -4 }, sums[2][2] = {};
+	int fds[2], res[5] = {}, i;
+
+	join_pair(fds, "");
+	for (i = 0; i < 2; i++)
+		set_dtype(fds[i], ATP_INT32);
+	ASSERT_EQ(io_uring_queue_init(16, &ring, IORING_SETUP_SQPOLL), 0);
+	for (i = 0; i < 2; i++) {
+		SQE(1 + i, io_uring_prep_recv, fds[i], sums[i], 8, 0);
+		SQE(3 + i, io_uring_prep_send, fds[i], lanes, 8, 0);
+	}
+	submit(4);
+	results_of(res, 4);
+	for (i = 1; i < 5; i++)
+		EXPECT_EQ(res[i], 8);
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(sums[i][0], 6);
+		EXPECT_EQ(sums[i][1], -8);
+	}
+}
+
+/* The socket's own way, from the caller and from a thread; io_uring's way is
+ * refused, and takes nothing.
+ */
+TEST(zero_copy)
+{
+	static const int flags[] = { 0, IOSQE_ASYNC };
+	struct io_uring_sqe *sqe;
+	int32_t lanes[3000], sum;
+	uint32_t cqe_flags;
+	int fds[2], i, k;
+
+	start(fds);
+	for (i = 0; i < 2; i++) {
+		for (k = 0; k < 3000; k++)
+			lanes[k] = k - i;
+		SQE(1, io_uring_prep_send_zc, fds[0], lanes, 4, 0, 0);
+		submit(1);
+		EXPECT_EQ(completion_of(1, &cqe_flags), -EOPNOTSUPP);
+		/* a second one says that the memory is not used any more */
+		if (cqe_flags & IORING_CQE_F_MORE)
+			result_of(1);
+		sqe = sqe_of(2);
+		io_uring_prep_send(sqe, fds[0], lanes, sizeof(lanes),
+				   MSG_ZEROCOPY);
+		sqe->user_data = 2;
+		sqe->flags |= flags[i];
+		submit(1);
+		EXPECT_EQ(result_of(2), sizeof(lanes));
+		push(fds[1], lanes, sizeof(lanes));
+		EXPECT_EQ(recv(fds[0], NULL, 0, MSG_TRUNC), sizeof(lanes));
+		for (k = 0; k < 3000; k++)
+			ASSERT_EQ(lanes[k], 2 * (k - i));
+		EXPECT_EQ(recv(fds[1], &sum, 4, MSG_TRUNC), sizeof(lanes));
+		EXPECT_EQ(sum, -2 * i);
+	}
 }
 
 TEST(poll_both)
