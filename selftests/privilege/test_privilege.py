@@ -251,6 +251,35 @@ def sockets_of_others_are_not_seen():
         same(os.waitpid(pid, 0)[1], 0)
 
 
+def in_table_of_protocols():
+    """Sockets of the namespace, pages of the host"""
+    with open("/proc/net/protocols", encoding="utf-8") as f:
+        line = next(line for line in f if line.startswith("ATP "))
+    return int(line.split()[2]), int(line.split()[3])
+
+
+@test
+def everybody_reads_how_much_all_sockets_hold():
+    new_net()
+    _others = [sock() for _ in range(3)]
+    nl = Netlink()
+    nl.add(1)
+    ranks = join(1, 2)
+    same(in_table_of_protocols()[0], 5)
+
+    def elsewhere():
+        new_net()
+        _own = sock()
+        become(ALICE)
+        sockets, before = in_table_of_protocols()
+        same(sockets, 1)
+        # more than CPUs keep to themselves
+        for _ in range(3):
+            ranks[0].send(bytes(1 << 20))
+        same(in_table_of_protocols()[1] > before, True, before)
+    child(elsewhere)
+
+
 @test
 def events_are_the_operator_s():
     new_net()
