@@ -269,6 +269,24 @@ def no_ps_takes_more_than_it_counts():
     same(took < counted + (4 << 20), True, (took, counted))
 
 
+@test
+def no_window_takes_more_than_is_charged():
+    load()
+    new_net()
+    nl = Netlink()
+    for job in range(4):
+        nl.add(job, workers=["127.0.0.2"] * 32, more=attr(J_WINDOW, 4096))
+    before, charged = taken(), proc_protocols()[1]
+    ranks = [join(job, 32) for job in range(4)]
+    took = taken() - before
+    charged = (proc_protocols()[1] - charged) * PAGE
+    print(f"# {took >> 10} KiB taken, {charged >> 10} KiB charged")
+    same(charged > len(ranks) * 32 * 4096 * 16, True, charged)
+    # sockets and their files, and what else the kernel takes meanwhile
+    same(took > charged - SPARE * PAGE, True, (took, charged))
+    same(took < charged + SPARE * PAGE + (4 << 20), True, (took, charged))
+
+
 def step(down, up):
     """Tell the parent that a step is done, wait for it."""
     os.write(up, b"x")
