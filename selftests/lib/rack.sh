@@ -379,9 +379,12 @@ rack_job_del() {
 	printf '%s' "$others" >"$rack_state/jobs"
 	! rack_switch_is_on ||
 		rack_atp switch switch job del "$id" || return
+	# The PS first: it tells all ranks, to whom one that has no job any more
+	# is silent.
+	rack_atp "$ps" job del "$id" || return
 	rack_job_hosts "$workers" "$ps"
 	for host in $REPLY; do
-		rack_atp "$host" job del "$id" || return
+		[ "$host" = "$ps" ] || rack_atp "$host" job del "$id" || return
 	done
 }
 
