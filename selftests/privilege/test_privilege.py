@@ -21,8 +21,8 @@ from atptest import (ADD, ATP, DEL, FAMILY_GET, GET, JOB_ADDED, JOIN,
                      JOINED, J_COUNTERS, J_FRAGMENT, J_GID, J_ID, J_MEMORY,
                      J_PS, J_TIMEOUT, J_UID, J_WINDOW, PORT, SET, SOCK_GET,
                      SOL_ATP, Info, Netlink, Refused, address, attr, attrs,
-                     join, libc, main, new_net, pulled, pushed, refused, run, same, sock,
-                     start_join, sum_works, test, u32, wait_for, worker)
+                     join, libc, main, new_net, proc_protocols, pulled, pushed,
+                     refused, run, same, sock, start_join, sum_works, test, u32, wait_for, worker)
 
 ALICE, BOB, GROUP, OTHERS = 12345, 12346, 23456, 34567
 NOBODY = 0xffffffff
@@ -251,13 +251,6 @@ def sockets_of_others_are_not_seen():
         same(os.waitpid(pid, 0)[1], 0)
 
 
-def in_table_of_protocols():
-    """Sockets of the namespace, pages of the host"""
-    with open("/proc/net/protocols", encoding="utf-8") as f:
-        line = next(line for line in f if line.startswith("ATP "))
-    return int(line.split()[2]), int(line.split()[3])
-
-
 @test
 def everybody_reads_how_much_all_sockets_hold():
     new_net()
@@ -265,18 +258,18 @@ def everybody_reads_how_much_all_sockets_hold():
     nl = Netlink()
     nl.add(1)
     ranks = join(1, 2)
-    same(in_table_of_protocols()[0], 5)
+    same(proc_protocols()[0], 5)
 
     def elsewhere():
         new_net()
         _own = sock()
         become(ALICE)
-        sockets, before = in_table_of_protocols()
+        sockets, before = proc_protocols()
         same(sockets, 1)
         # more than CPUs keep to themselves
         for _ in range(3):
             ranks[0].send(bytes(1 << 20))
-        same(in_table_of_protocols()[1] > before, True, before)
+        same(proc_protocols()[1] > before, True, before)
     child(elsewhere)
 
 

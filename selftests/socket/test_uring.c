@@ -265,13 +265,13 @@ TEST(send_waits_for_room)
 	send_and_wait(0);
 }
 
-/* Which sleeps in sendmsg(), where no signal of the process reaches it */
+/* A thread of the kernel, which sleeps in sendmsg() */
 TEST(thread_waits_for_room)
 {
 	send_and_wait(IOSQE_ASYNC);
 }
 
-/* A thread of the kernel submits, and no system call is made for it. */
+/* A thread of the kernel submits. */
 TEST(submitted_by_a_thread)
 {
 	int32_t lanes[2] = { 3, -4 }, sums[2][2] = {};
