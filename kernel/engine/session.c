@@ -128,6 +128,14 @@ static void rx_ctl(struct atp_session *s, u64 now, const struct atp_pkt *pkt,
 	}
 }
 
+/* A PS that has not let us in may be configured for more ranks than we are. */
+static bool has_undefined_ranks(const struct atp_session *s, u8 type,
+				u32 ranks)
+{
+	return (s->state == ATP_SESSION_JOINED || type == ATP_TYPE_WELCOME) &&
+	       (ranks & ~atp_all_ranks(&s->params));
+}
+
 enum atp_drop atp_session_rx(struct atp_session *s, u64 now,
 			     const struct atp_pkt *pkt)
 {
@@ -165,6 +173,9 @@ enum atp_drop atp_session_rx(struct atp_session *s, u64 now,
 	}
 	if (pkt->type == ATP_TYPE_ABORT && ctl.reason == ATP_REASON_NONE)
 		return ATP_DROP_FLAGS;
+	if (pkt->type != ATP_TYPE_DATA &&
+	    has_undefined_ranks(s, pkt->type, ctl.ranks))
+		return ATP_DROP_BITMAP;
 
 	s->heard = now;
 	if (pkt->type != ATP_TYPE_DATA)

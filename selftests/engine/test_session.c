@@ -250,6 +250,43 @@ TEST(joined_table)
 	EXPECT_EQ(s.ranks, 0x4);
 }
 
+/* Ranks that the job does not have: no news of a run.  One that is configured
+ * otherwise may have them, and says so before.
+ */
+TEST(undefined_ranks)
+{
+	static const u32 undefined[] = { 0x20, 0x33, 1U << 31, ~0U };
+	static const u8 types[] = {
+		ATP_TYPE_WELCOME, ATP_TYPE_ABORT, ATP_TYPE_STATUS,
+		ATP_TYPE_PONG,
+	};
+	u32 i, k;
+
+	for (i = 0; i < ARRAY_SIZE(undefined); i++) {
+		joining(SEC);
+		EXPECT_EQ(rx_ctl(2 * SEC, ATP_TYPE_WELCOME, 9, EPOCH, NONCE, 0,
+				 undefined[i]), ATP_DROP_BITMAP);
+		EXPECT_EQ(s.state, ATP_SESSION_JOINING);
+		EXPECT_EQ(s.heard, SEC);
+		EXPECT_EQ(rx_ctl(2 * SEC, ATP_TYPE_PONG, 9, 0, NONCE, 0,
+				 undefined[i]), ATP_OK);
+		EXPECT_EQ(s.ranks, undefined[i]);
+		EXPECT_EQ(rx_ctl(2 * SEC, ATP_TYPE_ABORT, 9, 0, NONCE,
+				 ATP_REASON_MISMATCH, undefined[i]), ATP_OK);
+		EXPECT_EQ(s.state, ATP_SESSION_FAILED);
+
+		joined(SEC);
+		for (k = 0; k < ARRAY_SIZE(types); k++)
+			EXPECT_EQ(rx_ctl(2 * SEC, types[k], 9, EPOCH, NONCE,
+					 ATP_REASON_LEFT, undefined[i]),
+				  ATP_DROP_BITMAP);
+		EXPECT_EQ(s.state, ATP_SESSION_JOINED);
+		EXPECT_EQ(s.heard, SEC);
+		EXPECT_FALSE(s.over);
+		EXPECT_EQ(rx(2 * SEC, ATP_TYPE_ABORT, EPOCH, 0), ATP_OK);
+	}
+}
+
 /* Who has left stays away, though an older PONG comes later. */
 TEST(somebody_has_left)
 {

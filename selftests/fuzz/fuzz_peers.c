@@ -131,6 +131,8 @@ static void to_worker(const struct atp_pkt *pkt)
 	drop = atp_session_rx(&session, now, pkt);
 	CHECK(drop < ATP_DROP_MAX);
 	CHECK((session.state == ATP_SESSION_FAILED) == !!session.reason);
+	if (session.state == ATP_SESSION_JOINED)
+		CHECK(!(session.ranks & ~atp_all_ranks(&params)));
 	if (!running && session.state == ATP_SESSION_JOINED) {
 		atp_worker_init(&worker, &params, RANK, session.epoch, frags);
 		running = true;
