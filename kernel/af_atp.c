@@ -7,6 +7,7 @@
  */
 #include <linux/module.h>
 #include <linux/poll.h>
+#include <net_sendpage.h>
 #include "atp.h"
 
 static atomic_long_t atp_memory_allocated;
@@ -488,6 +489,7 @@ static const struct proto_ops atp_ops = {
 	.sendmsg	= atp_sendmsg,
 	.recvmsg	= atp_recvmsg,
 	.mmap		= sock_no_mmap,
+	ATP_NO_SENDPAGE
 };
 
 static int atp_create(struct net *net, struct socket *sock, int protocol,

@@ -113,6 +113,22 @@ TEST(flags_refused)
 	EXPECT_EQ(send(fds[0], &lane, 4, MSG_EOR | MSG_NOSIGNAL), 4);
 }
 
+/* A pipe knows no chunks: some would be pieces of what was written to it. */
+TEST(splice_is_refused)
+{
+	int fds[2], pipes[2];
+	int32_t lane = 1;
+
+	join_pair(fds, "");
+	ASSERT_EQ(pipe(pipes), 0);
+	ASSERT_EQ(write(pipes[1], &lane, 4), 4);
+	EXPECT_ERRNO(splice(pipes[0], NULL, fds[0], NULL, 4, 0), EOPNOTSUPP);
+	EXPECT_EQ(info_of(fds[0]).end, 0);
+	/* it is still there */
+	EXPECT_EQ(read(pipes[0], &lane, 4), 4);
+	sum_works(fds, 2);
+}
+
 /* The kernel marks all but the last. */
 TEST(several_messages_at_once)
 {
