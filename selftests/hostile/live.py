@@ -14,8 +14,8 @@ import random
 import re
 import subprocess
 
-from atptest import JOINED, Info, Netlink, same, sock, start_join, \
-    wait_for
+from atptest import DTYPE, FLOAT32, INT32, JOINED, SOL_ATP, Info, Netlink, same, \
+    sock, start_join, wait_for
 from rack import atp, inside, rack
 from wire import Taps
 
@@ -167,6 +167,18 @@ class Live:
         same(got, want[:len(got)], "sum at the PS")
         server.send(got)
         return len(got)
+
+    def overflow(self, job):
+        """A chunk that fits no integer: the PS adds the values themselves."""
+        large = array.array("f", [1e30]) * LANES
+        none = array.array("f", bytes(4 * LANES))
+        of_job = [self.socks[job, rank] for rank in range(JOBS[job][1])]
+        for rank, s in enumerate(of_job):
+            s.setsockopt(SOL_ATP, DTYPE, FLOAT32)
+            s.send(none if rank else large)
+        for s in of_job:
+            same(s.recv(4 * LANES) == large.tobytes(), True, "sum of floats")
+            s.setsockopt(SOL_ATP, DTYPE, INT32)
 
     def serve(self):
         left = 4 * LANES

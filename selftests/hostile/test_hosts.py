@@ -157,6 +157,10 @@ def control_packets(job):
         # for a rank that is not here
         (control(ABORT, job, bitmap=2, reason=1, **fields), "state"),
         (control(ABORT, job, reason=0, **fields), "its flags"),
+        # ranks that the job does not have
+        *[(control(kind, job, reason=1, ranks=r, **fields), "its bitmap")
+          for kind in (WELCOME, ABORT, STATUS)
+          for r in (1 << ranks(job), FAR, 0xffffffff)],
         (control(STATUS, job, seq=live.info(job).nxt + 1000, **fields),
          "unsent")])
 
@@ -166,34 +170,48 @@ def another_epoch(job):
     """The PS tells the worker, for which that is news of another run, too."""
     e = live.epoch(job)
     epochs = [x & 0xffffffff for x in (e - 1, e + 1, ~e, e ^ FAR)]
-    live.inject(job, "host", "ps", [
-        frame(family(job), "w0", "ps", packet)
-        for x in epochs for packet in (
-            data(job, LANES, **good(job, epoch=x)),
-            control(PING, job, epoch=x, fanin=ranks(job)))],
-        {("ps", "epoch"): 8, ("w0", "epoch"): 8})
+    packets = [frame(family(job), "w0", "ps", packet)
+               for x in epochs for packet in (
+                   *gradients(job, epoch=x),
+                   control(PING, job, epoch=x, fanin=ranks(job)))]
+    live.inject(job, "host", "ps", packets, {
+        (host, "epoch"): len(packets) for host in ("ps", "w0")})
     at_worker(job, [(packet, "epoch") for x in epochs for packet in (
-        data(job, LANES, **answer(job, epoch=x)),
+        *answers(job, epoch=x),
         control(ABORT, job, epoch=x, reason=1),
         control(STATUS, job, epoch=x), control(PONG, job, epoch=x))])
+
+
+def gradients(job, **fields):
+    """Of rank 0: as it is, too large for integers, and not in integers"""
+    return [data(job, LANES, **good(job, **fields)),
+            *[data(job, LANES, **good(job, flags=LAST | more, dtype=FLOAT32,
+                                      **fields)) for more in (OVERFLOW, RAW)]]
+
+
+def answers(job, **fields):
+    """Results, a request for what is not in integers, and a sum of that"""
+    return [data(job, LANES, **answer(job, **fields)),
+            *[data(job, LANES, **answer(job, flags=ACK | LAST | more, **fields))
+              for more in (MCAST, ECN, OVERFLOW)],
+            data(job, [], **answer(job, flags=ACK | OVERFLOW, **fields)),
+            data(job, LANES, **answer(job, flags=ACK | LAST | RAW,
+                                      dtype=FLOAT32, **fields))]
 
 
 def from_worker(job):
     """Right in all but who it is from"""
     f = {"fanin": ranks(job), "epoch": live.epoch(job)}
-    return [data(job, LANES, **good(job)),
-            data(job, LANES, **good(job, bitmap=3, flags=SUM)),
+    return [*gradients(job),
             *[control(kind, job, nonce=5, **f)
-              for kind in (T_JOIN, LEAVE, PING)]]
+              for kind in (T_JOIN, LEAVE, PING)],
+            data(job, LANES, **good(job, bitmap=3, flags=SUM))]
 
 
 def from_ps(job):
     f = {"fanin": ranks(job), "epoch": live.epoch(job)}
-    return [data(job, LANES, **answer(job)),
-            *[data(job, LANES, **answer(job, flags=ACK | LAST | more))
-              for more in (MCAST, ECN)],
-            *[control(kind, job, reason=1, **f)
-              for kind in (WELCOME, ABORT, STATUS, PONG)]]
+    return [*answers(job), *[control(kind, job, reason=1, **f)
+                             for kind in (WELCOME, ABORT, STATUS, PONG)]]
 
 
 @for_each_job
@@ -206,8 +224,7 @@ def strangers(job):
 @for_each_job
 def a_worker_plays_another(job):
     """Rank 0's packets from the address of rank 1"""
-    packets = from_worker(job)
-    del packets[1]     # rank 1 is in that
+    *packets, _ = from_worker(job)      # in the last is rank 1
     at_ps(job, [(p, "stranger") for p in packets], src="w1")
 
 
@@ -327,12 +344,11 @@ def no_checksum(job):
     """IPv6 has no packets without; what IPv4 lets in we do not."""
     if family(job) == 6:
         return
-    live.inject(job, "host", "ps", [frame(4, "w0", "ps", p, chksum=0)
-                                    for p in from_worker(job)],
-                {("ps", "checksum"): 5})
-    live.inject(job, "host", "w0", [frame(4, "ps", "w0", p, chksum=0)
-                                    for p in from_ps(job)],
-                {("w0", "checksum"): 7})
+    for where, src, packets in (("ps", "w0", from_worker(job)),
+                                ("w0", "ps", from_ps(job))):
+        live.inject(job, "host", where, [
+            frame(4, src, where, p, chksum=0) for p in packets],
+            {(where, "checksum"): len(packets)})
 
 
 def a_member_that_lies_spoils_its_own_job():
@@ -367,9 +383,9 @@ def an_end_for_a_reason_that_is_not_known():
     job, first = 7, live.socks[7, 0]
     live.taps.send("host", "w0", [frame(4, "ps", "w0", control(
         ABORT, job, epoch=live.epoch(job), fanin=ranks(job), reason=99,
-        ranks=FAR))])
+        ranks=5))])
     wait_for(lambda: live.info(job).state == FAILED, "end")
-    same((live.info(job).reason, live.info(job).ranks), (99, FAR))
+    same((live.info(job).reason, live.info(job).ranks), (99, 5))
     for _ in range(2):
         refused(errno.ECONNABORTED, first.recv, 4)
     live.leave(job)

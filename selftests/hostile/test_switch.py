@@ -13,10 +13,10 @@ import sys
 # first, as it knows where ../lib is
 from forged import (FAR, LANES, UNDEFINED, answer, family, for_each_job, good, live,
                     ranks, run)
-from atptest import (ABORT, ACK, DATA, EDGE, INT32, LAST, LEAVE, MCAST, PING, PONG,
-                     STATUS, SUM, T_JOIN, WELCOME, control, data, header, same,
-                     wait_for)
-from live import FRAGMENTS, HOSTS, JOBS
+from atptest import (ABORT, ACK, DATA, EDGE, INT32, LAST, LEAVE, MCAST, OVERFLOW,
+                     PING, PONG, RAW, STATUS, SUM, T_JOIN, WELCOME, control, data,
+                     header, same, wait_for)
+from live import FRAGMENTS, HOSTS, JOBS, SERVED
 from rack import atp, rack
 from wire import (Recorder, fragments, frame, in_vlan, ip_of, layers, payload_at,
                   priority_tagged, with_options)
@@ -173,6 +173,8 @@ def an_earlier_run_of(job):
     live.join(job)
     for _ in range(2):
         live.round()
+    if job != SERVED:
+        live.overflow(job)
     live.leave(job)
     sent, got = recorder.stop()
     for _ in range(4):
@@ -192,6 +194,15 @@ def an_earlier_run_of(job):
     results = kinds(got, DATA, WELCOME, STATUS)
     same(len(gradients) >= 2 * FRAGMENTS and len(late) >= 2 and
          len(results) > 2 * FRAGMENTS, True)
+
+    def flagged(frames, flag):
+        return [f for f in frames if f[at + 1] == DATA and
+                struct.unpack_from("!H", f, at + 2)[0] & flag]
+
+    if job != SERVED:
+        # values as they are, asked for and sent, and the sum of those
+        same([bool(flagged(*those)) for those in (
+            (got, OVERFLOW), (sent, RAW), (got, RAW))], [True] * 3)
 
     def at_hosts():
         n = len(gradients)
