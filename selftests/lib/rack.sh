@@ -440,9 +440,10 @@ rack_netem() {
 	done
 }
 
-# rack_netem_did: "LOST DOUBLED HELD", packets on all legs so far.  netem counts
-# those it took and, as requeues, those that it did not hold back.  It has doubled
-# what leaves it on the way to hosts beyond what came in.
+# rack_netem_did: "LOST LOST DOUBLED HELD HELD", packets on all legs so far; of two,
+# to the hosts and from them.  netem counts those it took and, as requeues, those
+# that it did not hold back.  It has doubled what leaves it on the way to hosts
+# beyond what came in.
 rack_netem_did() {
 	local host
 
@@ -451,12 +452,13 @@ rack_netem_did() {
 	done | awk '$1 == "qdisc" { kind = $2; dev = $5 }
 		$1 == "Sent" && kind == "ingress" { doubled -= $4 }
 		$1 == "Sent" && kind == "netem" {
-			lost += $7
-			held += $4 - $11
+			lost[dev] += $7
+			held[dev] += $4 - $11
 			if (dev == "ifb0")
 				doubled += $4 + $7
 		}
-		END { print lost + 0, doubled + 0, held + 0 }'
+		END { print lost["ifb0"] + 0, lost["eth0"] + 0, doubled + 0,
+			    held["ifb0"] + 0, held["eth0"] + 0 }'
 }
 
 # rack_bad_checksums: what all hosts' IP and UDP have refused for its checksum

@@ -115,7 +115,7 @@ rack_netem all in "${disturb[@]}" || fail "no netem"
 disturb+=("${flip[@]}")
 rack_netem all out "${disturb[@]}" || fail "no netem"
 
-# "LOST DOUBLED HELD CORRUPT" so far, as far as it matters
+# What rack_netem_did says, and how many were corrupt, as far as it matters
 faults() {
 	local bad=0 job
 
@@ -130,13 +130,13 @@ faults() {
 	echo "$(rack_netem_did) $bad"
 }
 
-# The faults that no packet has met
+# The faults that no packet has met, to hosts ("in") or from them
 missing() {
 	local did i=0 key
 
 	read -ra did < <(faults)
-	for key in loss duplicate reorder corrupt; do
-		[ "${c[$key]}" = 0 ] || [ "${did[i]}" -gt "${had[i]}" ] ||
+	for key in loss-in loss-out duplicate-in reorder-in reorder-out corrupt; do
+		[ "${c[${key%-*}]}" = 0 ] || [ "${did[i]}" -gt "${had[i]}" ] ||
 			echo -n " $key"
 		i=$((i + 1))
 	done
