@@ -435,11 +435,12 @@ def every_pending_call_ends(cause, remedy, error, reason, ranks):
 
 
 def within_the_timeout(host, error, reason, ranks):
-    """By a clock that is as slow as the machine: a job with ten times the timeout,
+    """By a clock that is as slow as the machine: a job with twice the timeout,
     which is cut off at the same moment, still waits when all has ended."""
-    job()
+    timeout = 4 * TIMEOUT
+    job(timeout)
     rack("job_add", PATIENT, WORKERS, 4, "fragment", 248, "timeout",
-         10 * TIMEOUT)
+         2 * timeout)
     runs = {}
     try:
         pending = {}
@@ -542,6 +543,7 @@ def a_join_that_waits_for_a_dead_host_ends():
     job()
     ranks = [Rank(0), Rank(LAST)]
     waits, dead = ranks
+    monitor = Monitor("w0", JOB)
     try:
         for rank in ranks:
             rank.begin()
@@ -558,6 +560,7 @@ def a_join_that_waits_for_a_dead_host_ends():
         expect(waits.info(), (STATE_FAILED, SILENT, 1 << LAST))
         expect(error_message(waits.sock),
                ErrorMessage(errno.ETIMEDOUT, JOB, 0, SILENT, 1 << LAST, 0, 0))
+        expect(monitor.event("failed", "silent")["ranks"], [LAST])
         wait_for(lambda: dead.info()[0] == STATE_FAILED, "failure")
         expect(dead.info(), (STATE_FAILED, PS_SILENT, 0))
     finally:
