@@ -99,6 +99,13 @@ def _calls(module):
                 pointer = "ipv6_dst_lookup_flow"
 
 
+def called(module):
+    """Functions of the kernel that it calls by their names"""
+    imported = _undefined(module)
+    return {callee for _, _, _, callee, _ in _calls(module)
+            if callee in imported}
+
+
 def sites(module):
     """All of them; AssertionError if there is something that is not known."""
     imported = _undefined(module) | {"ipv6_dst_lookup_flow"}
