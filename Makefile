@@ -122,7 +122,6 @@ ifneq ($(have_kdir),)
 	# nobody but the distribution has the key to sign it with
 	+$(Q)$(MAKE) -C $(KDIR) M=$(build)/kmod/host CONFIG_MODULE_SIG_ALL= \
 		$(if $(DESTDIR),INSTALL_MOD_PATH=$(DESTDIR)) modules_install
-	$(Q)install -Dm 644 -t $(DESTDIR)/usr/include/linux uapi/linux/*.h
 ifeq ($(DESTDIR),)
 	# kbuild leaves it where there is no System.map
 	$(Q)depmod -a
@@ -130,7 +129,7 @@ endif
 endif
 	+$(Q)$(MAKE) -C userspace install
 ifeq ($(have_kdir),)
-	$(call msg,SKIP,atp.ko and its header files were not installed: no headers in $(KDIR))
+	$(call msg,SKIP,atp.ko was not installed: no headers in $(KDIR))
 endif
 
 deps:

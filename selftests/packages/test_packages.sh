@@ -78,7 +78,7 @@ dkms=usr/src/atp-$version
 python=usr/lib/python3/dist-packages/atp
 multiarch=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 
-plan 14
+plan 16
 check "make deb" builds
 check "all packages are there" there atp-dkms atp-tools libatp libatp-dev \
 	python3-atp atp-switch atp-perf
@@ -95,8 +95,11 @@ check "the service" has atp-switch lib/systemd/system/atp-switch.service \
 check "the library" has libatp "usr/lib/$multiarch/libatp.so.1.1.0"
 check "the headers" has libatp-dev usr/include/atp.h usr/include/linux/atp.h \
 	usr/share/man/man3/{libatp,atp_join,atp_wait}.3.gz
+check "the text for who programs" has libatp-dev \
+	usr/share/doc/libatp-dev/api.rst'\(\.gz\)*'
 check "it has no page of atp-tools" has_not libatp-dev man7
 check "the Python module" has python3-atp $python/__init__.py $python/torch.py
+check "its text" has python3-atp usr/share/doc/python3-atp/api.rst'\(\.gz\)*'
 check "its part for PyTorch is imported" torch_imports
 check "no file is in two packages" apart
 check "lintian finds no errors" no_errors
