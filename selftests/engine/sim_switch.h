@@ -66,7 +66,17 @@ static bool sim_switch_over(struct sim_switch *s, u32 epoch)
 	return over;
 }
 
-/* The PS says that a run has begun. */
+/* Known to be none that goes on */
+static bool sim_switch_stale(struct sim_switch *s, u32 epoch)
+{
+	bool stale = s->begun && epoch != s->run &&
+		     !(s->leapt && epoch == s->former);
+
+	ASSERT_EQ(sw_is_current(&s->state, epoch), !stale);
+	return stale;
+}
+
+/* The PS speaks of a run. */
 static void sim_switch_begin(struct sim_switch *s, u32 epoch)
 {
 	bool over = sim_switch_over(s, epoch);
@@ -315,7 +325,7 @@ static bool sim_switch_gradient(struct sim_switch *s, struct sim_frame *f,
 	/* a single worker's fragment is complete as it is */
 	if (!(s->pass & (s->pass - 1)))
 		goto out;
-	if (sim_switch_over(s, f->pkt.epoch))
+	if (sim_switch_stale(s, f->pkt.epoch))
 		goto out;
 
 	forward = sim_model_gradient(s, &other, now, locked);
@@ -344,6 +354,7 @@ static void sim_switch_parameter(struct sim_switch *s, struct sim_frame *f,
 	struct sw_pkt p;
 	bool frees;
 
+	sim_switch_begin(s, f->pkt.epoch);
 	sim_sw_pkt(&p, &f->pkt);
 	frees = m->used && m->job == f->pkt.job &&
 		((m->epoch == f->pkt.epoch && m->seq == f->pkt.seq) ||

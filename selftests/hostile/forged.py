@@ -10,7 +10,7 @@ import sys
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "../lib"))
 # pylint: disable=wrong-import-position
-from atptest import ACK, LAST
+from atptest import ACK, FLOAT32, LAST, OVERFLOW, RAW, data
 from live import JOBS, Live
 import rack
 
@@ -38,6 +38,19 @@ def good(job, **fields):
 
 def answer(job, **fields):
     return good(job, **{"flags": ACK | LAST, **fields})
+
+
+def gradients(job, **fields):
+    """Of rank 0: as it is, too large for integers, and not in integers"""
+    return [data(job, LANES, **good(job, **fields)),
+            *[data(job, LANES, **good(job, flags=LAST | more, dtype=FLOAT32,
+                                      **fields)) for more in (OVERFLOW, RAW)]]
+
+
+def epochs(job):
+    """Of runs that are over, still to come, and none of this PS"""
+    e = live.epoch(job)
+    return [x & 0xffffffff for x in (e - 1, e + 1, ~e, e ^ FAR)]
 
 
 def for_each_job(function):

@@ -10,8 +10,8 @@ import errno
 import sys
 
 # first, as it knows where ../lib is
-from forged import (FAR, LANES, UNDEFINED, answer, family, for_each_job, good,
-                    live, ranks, run)
+from forged import (FAR, LANES, UNDEFINED, answer, epochs, family, for_each_job,
+                    good, gradients, live, ranks, run)
 from atptest import (ABORT, ACK, DATA, ECN, EDGE, FAILED, FLOAT32, INT32, LAST,
                      LEAVE, MCAST, OVERFLOW, PING, PONG, RAW, RESEND, STATUS, SUM,
                      SWITCHED, T_JOIN, WELCOME, control, data, header, refused,
@@ -168,25 +168,16 @@ def control_packets(job):
 @for_each_job
 def another_epoch(job):
     """The PS tells the worker, for which that is news of another run, too."""
-    e = live.epoch(job)
-    epochs = [x & 0xffffffff for x in (e - 1, e + 1, ~e, e ^ FAR)]
     packets = [frame(family(job), "w0", "ps", packet)
-               for x in epochs for packet in (
+               for x in epochs(job) for packet in (
                    *gradients(job, epoch=x),
                    control(PING, job, epoch=x, fanin=ranks(job)))]
     live.inject(job, "host", "ps", packets, {
         (host, "epoch"): len(packets) for host in ("ps", "w0")})
-    at_worker(job, [(packet, "epoch") for x in epochs for packet in (
+    at_worker(job, [(packet, "epoch") for x in epochs(job) for packet in (
         *answers(job, epoch=x),
         control(ABORT, job, epoch=x, reason=1),
         control(STATUS, job, epoch=x), control(PONG, job, epoch=x))])
-
-
-def gradients(job, **fields):
-    """Of rank 0: as it is, too large for integers, and not in integers"""
-    return [data(job, LANES, **good(job, **fields)),
-            *[data(job, LANES, **good(job, flags=LAST | more, dtype=FLOAT32,
-                                      **fields)) for more in (OVERFLOW, RAW)]]
 
 
 def answers(job, **fields):

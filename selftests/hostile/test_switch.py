@@ -11,14 +11,14 @@ import subprocess
 import sys
 
 # first, as it knows where ../lib is
-from forged import (FAR, LANES, UNDEFINED, answer, family, for_each_job, good, live,
-                    ranks, run)
+from forged import (FAR, LANES, UNDEFINED, answer, epochs, family, for_each_job,
+                    good, gradients, live, ranks, run)
 from atptest import (ABORT, ACK, DATA, EDGE, INT32, LAST, LEAVE, MCAST, OVERFLOW,
                      PING, PONG, RAW, STATUS, SUM, T_JOIN, WELCOME, control, data,
                      header, same, wait_for)
-from live import FRAGMENTS, HOSTS, JOBS, SERVED
-from rack import atp, rack
-from wire import (Recorder, fragments, frame, in_vlan, ip_of, layers, payload_at,
+from live import FRAGMENTS, JOBS, SERVED
+from rack import rack
+from wire import (Recorder, fragments, frame, in_vlan, layers, payload_at,
                   priority_tagged, with_options)
 
 
@@ -186,13 +186,13 @@ def an_earlier_run_of(job):
     def kinds(frames, *types):
         return [f for f in frames if f[at + 1] in types]
 
-    gradients = kinds(sent, DATA)
+    pushed = kinds(sent, DATA)
     controls = kinds(sent, T_JOIN, LEAVE)
     # its first JOIN asks what to repeat, and whoever asks that is told
     late = [f for f in controls if f[at + 1] == LEAVE or
             f[at + 12:at + 16] != bytes(4)]
     results = kinds(got, DATA, WELCOME, STATUS)
-    same(len(gradients) >= 2 * FRAGMENTS and len(late) >= 2 and
+    same(len(pushed) >= 2 * FRAGMENTS and len(late) >= 2 and
          len(results) > 2 * FRAGMENTS, True)
 
     def flagged(frames, flag):
@@ -205,8 +205,8 @@ def an_earlier_run_of(job):
             (got, OVERFLOW), (sent, RAW), (got, RAW))], [True] * 3)
 
     def at_hosts():
-        n = len(gradients)
-        live.inject(job, "host", "ps", gradients + controls,
+        n = len(pushed)
+        live.inject(job, "host", "ps", pushed + controls,
                     {("ps", "epoch"): n, ("w0", "epoch"): n,
                      ("ps", "nonce"): len(late),
                      ("w0", "nonce"): len(kinds(controls, T_JOIN))})
@@ -215,8 +215,8 @@ def an_earlier_run_of(job):
 
     # none of them gets an aggregator
     def at_the_switch():
-        n = len(gradients)
-        live.inject(job, "switch", "w0", gradients,
+        n = len(pushed)
+        live.inject(job, "switch", "w0", pushed,
                     {("ps", "epoch"): n, ("w0", "epoch"): n},
                     {(job, "stale"): n})
     live.during(at_the_switch)
@@ -230,7 +230,7 @@ def an_earlier_run_of(job):
                                     {("w0", "epoch"): len(answers)}))
     # all that begins or ends a run, too
     for _ in range(3):
-        live.taps.send("switch", "w0", gradients + controls)
+        live.taps.send("switch", "w0", pushed + controls)
         live.taps.send("switch", "ps", from_the_ps(WELCOME))
         live.round()
     live.during(at_the_switch)
@@ -242,61 +242,21 @@ def an_earlier_run():
         an_earlier_run_of(job)
 
 
-def another_epoch():
-    """It cannot know better: a member gets aggregators by gradients of runs that are
-    none, up to its job's quota, until they are old and one is needed.  All that is
-    lost by it is help."""
-    job, table, quota = 7, 16, 8
+@for_each_job
+def another_epoch(job):
+    """What the PS has said tells the switch which run goes on."""
+    frames = [frame(family(job), "w0", "ps", p)
+              for x in epochs(job) for p in gradients(job, epoch=x)]
+    n = len(frames)
+    live.inject(job, "switch", "w0", frames,
+                {("ps", "epoch"): n, ("w0", "epoch"): n}, {(job, "stale"): n})
 
-    def tool(*words):
-        status, text = atp("switch", "switch", *words)
-        same(status, 0, text)
 
-    def occupied():
-        return live.switch()["occupied"]
-
-    def given_back():
-        live.round()
-        return not occupied()[job]
-
-    # a new one knows of no run that is over, either
-    rack("switch_resize", "aggregators", table, "timeout", 600000)
-    tool("job", "replace", job, "ps", ip_of(4, "ps"), "quota", quota,
-         *[word for rank in range(ranks(job))
-           for word in ("worker", ip_of(4, f"w{rank}"))])
-    recorder = Recorder(4, "w0")
-    live.round()
-    at = payload_at(4)
-    sent = next(f[at:] for f in recorder.stop()[0] if f[at + 1] == DATA)
-    seq, = struct.unpack_from("!I", sent, 12)
-    index, = struct.unpack_from("!I", sent, 28)
-    before = occupied()
-    same(before, {7: 0, 8: 0})
-    e = live.epoch(job)
-    epochs = [x & 0xffffffff for x in (e - 1, e + 1, ~e, e ^ FAR)]
-    # Fragments that come next, where these will be looked for.  Those for which no
-    # aggregator is left get to the PS, which tells the worker.
-    following = range(live.info(job).una, live.info(job).una + table)
-    n = table - quota
-    live.inject(job, "switch", "w0", [
-        frame(4, "w0", "ps", data(job, [99] * 350, **good(
-            job, epoch=epochs[s % 4], seq=s, flags=0,
-            index=(index + s - seq) & 0xffffffff)))
-        for s in following], {("ps", "epoch"): n, ("w0", "epoch"): n})
-    full = {**before, job: quota}
-    same(occupied(), full)
-    for _ in range(2):
-        live.round()
-        same(occupied(), full)
-    # nor does the end of a run give them back, but the next one gets them
-    live.leave(job)
-    live.join(job)
-    same(occupied(), full)
-    tool("attach", *[word for host in HOSTS for word in ("dev", host)],
-         "timeout", 100)
-    wait_for(given_back, "the aggregators are given back")
+def another_epoch_at_a_new_switch():
+    """It came when the run had begun, and learns from results."""
     rack("switch_resize", "aggregators", 1024)
     live.round()
+    another_epoch()
 
 
 TESTS = (
@@ -308,6 +268,7 @@ TESTS = (
     checksums_and_ip,
     an_earlier_run,
     another_epoch,
+    another_epoch_at_a_new_switch,
 )
 
 if __name__ == "__main__":

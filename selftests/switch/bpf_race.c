@@ -20,6 +20,8 @@
 #define WORKERS		32
 #define MINE		(WORKERS / THREADS)
 #define SECONDS		3
+/* Fragments, from which something can be seen */
+#define ENOUGH		10
 
 static struct t_job job = { .id = 1, .workers = WORKERS, .quota = 1,
 			    .ps_port = 1 };
@@ -155,7 +157,10 @@ static void race(int n_lanes)
 	c_add_job(&job);
 	for (i = 0; i < THREADS; i++)
 		pthread_create(&thread[i], NULL, sender, (void *)(intptr_t)i);
-	sleep(SECONDS);
+	/* on a busy machine until there is something to look at */
+	do
+		sleep(SECONDS);
+	while (__atomic_load_n(&fragments, __ATOMIC_RELAXED) <= ENOUGH);
 	__atomic_store_n(&stop, true, __ATOMIC_SEQ_CST);
 	for (i = 0; i < THREADS; i++)
 		pthread_join(thread[i], NULL);
@@ -166,7 +171,6 @@ static void race(int n_lanes)
 	       (unsigned long long)c.collision_locked);
 	printf("# wrong sums %llu, lost values %llu\n",
 	       (unsigned long long)wrong, (unsigned long long)lost);
-	EXPECT_GT(fragments, 10);
 #ifdef PLANTED
 	EXPECT_GT(wrong + lost, 0);
 #else

@@ -117,6 +117,28 @@ static bool is_over(const struct t_job *job, uint32_t epoch)
 		former[i].epoch - epoch <= 256);
 }
 
+/* The PS speaks of a run. */
+static void begin(const struct t_job *job, uint32_t epoch)
+{
+	int i = job - all;
+
+	if (is_over(job, epoch))
+		return;
+	if (run[i].known && epoch - run[i].epoch >= 256)
+		former[i] = run[i];
+	run[i].known = true;
+	run[i].epoch = epoch;
+}
+
+/* The run that goes on, as far as is known: the last, or that before a leap */
+static bool is_current(const struct t_job *job, uint32_t epoch)
+{
+	int i = job - all;
+
+	return !run[i].known || epoch == run[i].epoch ||
+	       (former[i].known && epoch == former[i].epoch);
+}
+
 /* The address of one of the job's hosts, but not its port */
 static bool is_forged(const struct t_job *job, int port, const uint8_t *src)
 {
@@ -158,7 +180,6 @@ void o_control(int port, const uint8_t *frame, uint32_t len)
 	const struct t_job *job;
 	uint32_t id, epoch;
 	bool v6;
-	int i;
 
 	if (!f_valid(frame, len))
 		return;
@@ -171,14 +192,7 @@ void o_control(int port, const uint8_t *frame, uint32_t len)
 	job = o_job(__builtin_bswap32(id));
 	if (!job || job->v6 != v6 || !is_welcome(port, job, frame))
 		return;
-	epoch = __builtin_bswap32(epoch);
-	i = job - all;
-	if (is_over(job, epoch))
-		return;
-	if (run[i].known && epoch - run[i].epoch >= 256)
-		former[i] = run[i];
-	run[i].known = true;
-	run[i].epoch = epoch;
+	begin(job, __builtin_bswap32(epoch));
 }
 
 /* The job's quota is used up: four aggregators are searched, in turn */
@@ -215,7 +229,7 @@ static bool gradient(const struct t_job *job, struct f_pkt *p)
 
 	if (__builtin_popcount(everybody) < 2 || p->elements > most_lanes)
 		return true;
-	if (is_over(job, p->epoch))
+	if (!is_current(job, p->epoch))
 		return true;
 
 	if (same(cell, p)) {
@@ -319,6 +333,7 @@ enum o_fate o_run(int port, struct f_pkt *p)
 		}
 		if (i == job->workers)
 			return O_REFUSED;
+		begin(job, p->epoch);
 		if (cell->used &&
 		    (same(cell, p) || (cell->old && cell->job == p->job)))
 			cell->used = false;

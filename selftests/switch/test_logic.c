@@ -394,6 +394,39 @@ TEST(runs_that_are_over)
 	EXPECT_TRUE(sw_is_over(&state, 0x7fffffff));
 }
 
+TEST(runs_that_go_on)
+{
+	struct sw_state state = {};
+	uint32_t i;
+
+	/* nothing is known yet */
+	EXPECT_TRUE(sw_is_current(&state, 0));
+	EXPECT_TRUE(sw_is_current(&state, ~0U));
+	for (i = -3; i != 4; i++) {
+		sw_begin(&state, i);
+		EXPECT_TRUE(sw_is_current(&state, i));
+		EXPECT_FALSE(sw_is_current(&state, i - 1));
+		EXPECT_FALSE(sw_is_current(&state, i + 1));
+		EXPECT_FALSE(sw_is_current(&state, i ^ 1U << 31));
+		EXPECT_FALSE(sw_is_current(&state, ~i));
+		/* late */
+		sw_begin(&state, i - 1);
+		EXPECT_TRUE(sw_is_current(&state, i));
+		EXPECT_FALSE(sw_is_current(&state, i - 1));
+	}
+	/* a lie, and what the PS says of the run that goes on */
+	sw_begin(&state, 0x80000000);
+	EXPECT_TRUE(sw_is_current(&state, 0x80000000));
+	EXPECT_TRUE(sw_is_current(&state, 3));
+	sw_begin(&state, 3);
+	EXPECT_TRUE(sw_is_current(&state, 3));
+	sw_begin(&state, 0x1000);
+	sw_begin(&state, 0x8000);
+	EXPECT_FALSE(sw_is_current(&state, 3));
+	sw_begin(&state, 3);
+	EXPECT_TRUE(sw_is_current(&state, 3));
+}
+
 TEST(quota)
 {
 	struct sw_state state = {};

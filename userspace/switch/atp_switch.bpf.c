@@ -62,7 +62,14 @@ static __always_inline int sw_parameter(struct xdp_md *ctx, struct sw_pkt *p,
 					struct sw_counters *c,
 					const struct sw_way *way)
 {
+	struct sw_state *state;
+	__u32 slot = job->slot;
+
 	c->parameters++;
+	/* whatever began before this switch was there */
+	state = bpf_map_lookup_elem(&states, &slot);
+	if (state)
+		sw_begin(state, p->epoch);
 	sw_deallocate(p, c);
 	sw_pass_on(p, job->cap);
 	if (p->flags & ATP_F_MCAST)

@@ -255,7 +255,7 @@ static __always_inline __u32 sw_aggregate(struct xdp_md *ctx, struct sw_pkt *p,
 	state = bpf_map_lookup_elem(&states, &slot);
 	if (!a || !state)
 		return 0;
-	if (sw_is_over(state, p->epoch)) {
+	if (!sw_is_current(state, p->epoch)) {
 		if (!sw_verify(ctx, p))
 			return SW_WRONG;
 		c->stale++;

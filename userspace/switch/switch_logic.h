@@ -174,14 +174,9 @@ static __always_inline bool sw_is_before(__u64 run, __u32 epoch)
 	return run && (__u32)run - epoch - 1 < SW_RUNS;
 }
 
-/**
- * sw_is_over() - is an epoch one of an earlier run?
- * @state: of its job
- * @epoch: of the packet
- *
- * A PS counts its runs, from anywhere if the job was added anew.  An epoch that
- * is far from all that is known may be one whose beginning was missed, and the
- * last one before such a leap may be going on: who leaps need not be the PS.
+/*
+ * Is an epoch one of an earlier run?  A PS counts its runs, from anywhere if
+ * the job was added anew.
  */
 static __always_inline bool sw_is_over(const struct sw_state *state,
 				       __u32 epoch)
@@ -190,12 +185,28 @@ static __always_inline bool sw_is_over(const struct sw_state *state,
 	       sw_is_before(state->left, epoch);
 }
 
-/* The PS has said that a run begins; it says so to each worker, maybe again */
+/**
+ * sw_is_current() - may an epoch be that of the run that goes on?
+ * @state: of its job
+ * @epoch: of a gradient
+ *
+ * As long as the PS has said nothing, each may.  The last one before a leap
+ * may, too, as who leaps need not be the PS.
+ */
+static __always_inline bool sw_is_current(const struct sw_state *state,
+					  __u32 epoch)
+{
+	return !state->run || state->run == (SW_RUN | epoch) ||
+	       state->left == (SW_RUN | epoch);
+}
+
+/* The PS speaks of a run; of an earlier one, in what comes late, or again. */
 static __always_inline void sw_begin(struct sw_state *state, __u32 epoch)
 {
 	__u32 last = (__u32)state->run;
 
-	if (sw_is_over(state, epoch))
+	/* mostly; nothing is written then that all CPUs share */
+	if (state->run == (SW_RUN | epoch) || sw_is_over(state, epoch))
 		return;
 	if (state->run && epoch - last >= SW_RUNS)
 		state->left = SW_RUN | last;

@@ -134,7 +134,7 @@ struct sw_job {
  * @occupied: aggregators that the job occupies
  * @most: most that it ever occupied, roughly
  * @hand: aggregator at which the search for abandoned ones goes on
- * @run: epoch of the run that began last, with SW_RUN; zero if none was seen
+ * @run: epoch of which the PS spoke last, with SW_RUN; zero if it did not
  * @left: likewise, the one from which the PS last leapt to others
  * @reserved: rest of the cache line
  */
@@ -256,7 +256,7 @@ struct sw_settings {
 	X(drop_out, "no port to go out by, or no hop left for a copy")	\
 	X(bytes_in, "bytes of gradients, from the workers")		\
 	X(bytes_out, "bytes of gradients, to the PS")			\
-	X(stale, "of an earlier run, passed on")
+	X(stale, "of another run, passed on")
 
 #define SW_COUNTER_MEMBER(name, text)	name,
 
