@@ -543,24 +543,25 @@ def a_join_that_waits_for_a_dead_host_ends():
     job()
     ranks = [Rank(0), Rank(LAST)]
     waits, dead = ranks
-    monitor = Monitor("w0", JOB)
     try:
         for rank in ranks:
             rank.begin()
         for rank in 0, LAST:
             wait_for(lambda: ps_job()["workers"][rank]["joined"],  # noqa: B023
                      "JOIN")
-        rack("link", f"w{LAST}", "down")
-        waits.sock.setblocking(True)
-        try:
-            waits.join()
-            raise AssertionError("joined")
-        except OSError as error:
-            expect(error.errno, errno.ETIMEDOUT)
+        with Monitor("w0", JOB) as at_worker:
+            rack("link", f"w{LAST}", "down")
+            waits.sock.setblocking(True)
+            try:
+                waits.join()
+                raise AssertionError("joined")
+            except OSError as error:
+                expect(error.errno, errno.ETIMEDOUT)
+            event = at_worker.event("failed", "silent")
+            expect(event["ranks"], [LAST])
         expect(waits.info(), (STATE_FAILED, SILENT, 1 << LAST))
         expect(error_message(waits.sock),
                ErrorMessage(errno.ETIMEDOUT, JOB, 0, SILENT, 1 << LAST, 0, 0))
-        expect(monitor.event("failed", "silent")["ranks"], [LAST])
         wait_for(lambda: dead.info()[0] == STATE_FAILED, "failure")
         expect(dead.info(), (STATE_FAILED, PS_SILENT, 0))
     finally:

@@ -84,7 +84,7 @@ static const char *const hints[] = {
 	"the quota is small for the job's window: raise it",
 	"many collisions: more aggregators (attach with aggregators N), or quotas for the other jobs",
 	"packets had no port to go out by: a port was detached (atp switch attach dev DEV), or a host is a hop too far",
-	"the job's run is taken for an earlier one, so nothing is added: atp switch job del, then add",
+	"the job's run is taken for another one, so nothing is added: atp switch job del, then add",
 	"the PS does not answer: if its device is a veth, ethtool -K DEV gro on there (and on the workers'), else packets to it vanish",
 };
 
