@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Allocations that fail to order: the kernel's fault injection."""
+"""Allocations that fail to order: the kernel's fault injection, and refusing.py for
+what that leaves out."""
 import errno
 import os
 
+from refusing import INSTEAD, Refuse, call_instead
+
 DEBUG = "/sys/kernel/debug"
 ATTRS = ("failslab", "fail_page_alloc")
+# What is copied from and to user space fails, too.
+COPIES_FAIL = True
+# Calls of calls(): a cache, sysctls, two sorts of memory per CPU
+AT_LOADING = 4
 
 
 def available():
@@ -22,8 +29,9 @@ def _read(attr, name):
         return int(f.read(), 0)
 
 
-def prepare():
-    """All allocations may fail, whatever they ask for; silently."""
+def prepare(module):
+    """All allocations may fail, whatever they ask for; silently.  From now on a
+    copy of @module is loaded."""
     for attr in ATTRS:
         _write(attr, "probability", 0)
         _write(attr, "ignore-gfp-wait", "N")
@@ -32,15 +40,7 @@ def prepare():
     for attr in (*ATTRS, "fail_usercopy"):
         _write(attr, "verbose", 0)
     _write("fail_page_alloc", "min-order", 0)
-
-
-def text_of(function):
-    """(first, last) address of a function of the kernel"""
-    with open("/proc/kallsyms", encoding="ascii") as f:
-        symbols = sorted((int(line.split()[0], 16), line.split()[2])
-                         for line in f)
-    first = next(at for at, name in symbols if name == function)
-    return first, next(at for at, _ in symbols if at > first) - 1
+    call_instead(module)
 
 
 class Below:
@@ -75,6 +75,18 @@ class Below:
     def hit(self):
         """Has one failed?"""
         return any(_read(attr, "times") != self.times for attr in self.attrs)
+
+
+def at(site, first, last, times=1, passed=0):
+    """What fails at that call"""
+    assert not site.is_tail, site
+    how = Refuse if site.callee in INSTEAD else Below
+    return how(first, last, times, passed=passed)
+
+
+def calls(passed):
+    """One of those instead, after @passed that do not fail"""
+    return Refuse(0, 2**64 - 1, passed=passed)
 
 
 class Nth:

@@ -7,6 +7,8 @@ calls must be in one of the two lists, so that a new one cannot be forgotten.
 import re
 import subprocess
 
+from symbols import original
+
 # may allocate
 ALLOCATING = """
     kmalloc_trace kvmalloc_node __vmalloc __alloc_percpu_gfp dst_cache_init
@@ -46,7 +48,7 @@ OTHERS = re.compile(r"""
     |genlmsg_put|(__)?nla_.*|netlink_(has_listeners|ns_capable|set_err)
     |ns_capable
     |from_k.id_munged|make_k.id|in_egroup_p|override_creds|revert_creds
-    |_*(SCT__)?(cond|might)_resched
+    |_*(SCT__)?((cond|might)_resched|preempt_.*)
     |__folio_put|__put_devmap_managed_(page|folio)_refs|dump_page|free_percpu
     |percpu_counter_(add_batch|destroy)|__percpu_counter_sum
     |nr_free_buffer_pages|irq_fpu_usable|kernel_fpu_(begin_mask|end)
@@ -54,15 +56,37 @@ OTHERS = re.compile(r"""
     |iov_iter_single_seg_count|mm_(un)?account_pinned_pages|unpin_user_pages.*
     |__init_work|queue_work_on|__flush_workqueue|destroy_workqueue
     |(genl_|proto_)?unregister_.*|proto_unregister
+    |__fentry__|__stack_chk_fail|__x86_.*_thunk.*|__check_object_size|PageHuge
+    |ip[46]_mtu|ipv4_mtu|percpu_counter_destroy_many|rcuref_get_slowpath
+    |sk_skb_reason_drop|skb_queue_purge_reason
 """, re.X)
+
+# Functions that call another through a pointer: IPv6 may be a module.
+POINTERS = {"atp_route6": "ipv6_dst_lookup_flow"}
+
+# The kernel's own, which a compiler may put into their callers
+INLINE = {"sock_wake_async": "sk_wake_async"}
+OWN = {("atp_write_space", "sock_wake_async")}
 
 
 class Site:
     """Calls of the same function in one place: the compiler makes several of one.
-    @backs: where they return to, in .text"""
-    def __init__(self, function, callee):
-        self.function, self.callee = function, callee
-        self.backs = []
+    @symbol: the callee's name in this kernel
+    @ranges: (first, last) address in .text of which one is where it returns to
+    @is_tail: the caller's last jump, so that nothing returns to it: the ranges
+    are those of the module's callers"""
+    def __init__(self, function, symbol):
+        self.function, self.symbol = function, symbol
+        self.callee = original(symbol)
+        self.ranges = []
+        self.is_tail = False
+
+    @property
+    def place(self):
+        """(function, callee) in the source"""
+        if (self.function, self.callee) in OWN:
+            return self.function, self.callee
+        return INLINE.get(self.callee, self.function), self.callee
 
     def __str__(self):
         return f"{self.function} calls {self.callee}"
@@ -74,9 +98,16 @@ def _undefined(module):
     return {line.split()[-1] for line in out.splitlines()}
 
 
+def _size(module):
+    """Of .text"""
+    out = subprocess.run(["objdump", "-h", module], check=True, text=True,
+                         capture_output=True).stdout
+    return int(re.search(r"\s\.text\s+([0-9a-f]+)", out)[1], 16)
+
+
 def _calls(module):
-    """(function, callee, return address in .text) of all calls; a jump at the
-    end of a function is no call, and would hide the caller."""
+    """(section, function, instruction, callee, (first, last) address where it
+    returns to) of all calls and jumps to other functions"""
     out = subprocess.run(["objdump", "-dr", "--no-show-raw-insn", module],
                          check=True, text=True, capture_output=True).stdout
     function = section = insn = pointer = None
@@ -87,42 +118,44 @@ def _calls(module):
             function = m[1]
         elif m := re.match(r"\s+([0-9a-f]+): R_X86_64_(?:PLT|PC)32\s+(\w+)-0x4",
                            line):
-            if re.match(r"call|j", insn):
-                yield section, function, insn, m[2], int(m[1], 16) + 4
+            back = int(m[1], 16) + 4
+            if function in POINTERS and re.match(r"__x86_indirect_thunk", m[2]):
+                # a kernel without retpolines makes it a call of two bytes
+                yield section, function, insn, POINTERS[function], (back - 3, back)
+            elif re.match(r"call|j", insn):
+                yield section, function, insn, m[2], (back, back)
         elif m := re.match(r"\s+([0-9a-f]+):\s+(\S.*)", line):
             if pointer:
-                yield section, function, "call", pointer, int(m[1], 16)
+                back = int(m[1], 16)
+                yield section, function, "call", pointer, (back, back)
                 pointer = None
             insn = m[2]
-            # IPv6 may be a module, so it is called through a pointer
-            if function == "atp_route6" and re.match(r"call\s+\*", insn):
-                pointer = "ipv6_dst_lookup_flow"
-
-
-def called(module):
-    """Functions of the kernel that it calls by their names"""
-    imported = _undefined(module)
-    return {callee for _, _, _, callee, _ in _calls(module)
-            if callee in imported}
+            if re.match(r"call\s+\*", insn):
+                pointer = POINTERS.get(function)
 
 
 def sites(module):
     """All of them; AssertionError if there is something that is not known."""
-    imported = _undefined(module) | {"ipv6_dst_lookup_flow"}
+    imported = _undefined(module) | set(POINTERS.values())
     found, unknown = {}, set()
-    for section, function, insn, callee, back in _calls(module):
-        if callee not in imported:
+    for section, function, insn, symbol, back in _calls(module):
+        if symbol not in imported:
             continue
+        callee = original(symbol)
         if callee not in ALLOCATING:
             if not OTHERS.fullmatch(callee):
                 unknown.add(callee)
             continue
-        assert insn.startswith("call"), f"{function}: {insn} {callee}"
         assert section == ".text" or callee in LOADING, (section, function)
-        site = found.setdefault((function, callee),
-                                Site(function, callee))
-        site.backs.append(back)
+        site = found.setdefault((function, callee), Site(function, symbol))
+        site.ranges.append(back)
+        if not insn.startswith("call"):
+            site.is_tail = True
+            site.ranges = [(0, _size(module))]
     assert not unknown, f"allocating or not? {sorted(unknown)}"
     missing = set(ALLOCATING) - {callee for _, callee in found}
     assert not missing, f"called no more: {sorted(missing)}"
+    for tail in found.values():
+        callers = [s.function for s in found.values() if s.callee == tail.callee]
+        assert not tail.is_tail or callers == [tail.function], callers
     return list(found.values())

@@ -25,12 +25,16 @@ sys.path.insert(0, os.path.join(HERE, "../lib"))
 from atptest import (GET, J_ID, J_SERVER, JOINED, SET,  # noqa: E402
                      SOCK_GET, TOP, Info, Netlink, Refused, attr, join, main,
                      new_net, same, sock, sum_works, test, tests, wait_for)
-from failing import ATTRS, Below, Nth, prepare, text_of  # noqa: E402
+import failing  # noqa: E402
+import probing  # noqa: E402
 from kmod import load, load_now, loaded, unload  # noqa: E402
 from life import (NO_MEMORY, PATIENT, SERVER, Life, begin, bind,  # noqa: E402
                   connect, error_of_run, setsockopt)
-from refusing import INSTEAD, Refuse, call_instead
 from sites import LOADING, sites  # noqa: E402
+from symbols import text_of, text_of_module  # noqa: E402
+
+# A kernel with fault injection has it all by itself.
+FAULTS = failing if failing.available() else probing
 
 JOB, OTHER = 7, 8
 # in a row: more than any place tries, which is two orders of pages at each of
@@ -47,6 +51,8 @@ NOT_ALONE = {
     ("atp_burst_room", "__netdev_alloc_frag_align"),
     # IPv6 keeps a route per CPU: by chance none of the calls needs a new one
     ("atp_route6", "ipv6_dst_lookup_flow"),
+    # one in the source, whose copies differ in what was so before
+    ("atp_sk_update", "sock_wake_async"),
 }
 
 # How a failure shows: "refused" with an errno, "explained" by netlink, by a
@@ -106,33 +112,26 @@ EXCUSED = {
 }
 
 load()
-prepare()
 MODULE = subprocess.run(["modinfo", "-n", "atp"], check=True, text=True,
                         capture_output=True).stdout.strip()
 SITES = sites(MODULE)
 BY_SITE = [s for s in SITES if s.callee not in LOADING and
-           (s.function, s.callee) not in EXCUSED]
-call_instead(MODULE)
-
-
-def text_of_module():
-    with open("/sys/module/atp/sections/.text", encoding="ascii") as f:
-        return int(f.read(), 0)
+           s.place not in EXCUSED]
+FAULTS.prepare(MODULE)
 
 
 def faults(site):
     """What fails there, each during a life of its own"""
-    place = site.function, site.callee
-    how = Refuse if site.callee in INSTEAD else Below
-    backs = sorted(text_of_module() + back for back in site.backs)
-    first, last = backs[0], backs[-1]
-    yield how(first, last)
-    yield how(first, last, ROW)
-    if place in LATER:
-        yield how(first, last, passed=LATER[place])
-    if len(backs) > 1 and place not in NOT_ALONE:
+    text = text_of_module()
+    backs = sorted((text + first, text + last) for first, last in site.ranges)
+    first, last = backs[0][0], backs[-1][1]
+    yield FAULTS.at(site, first, last)
+    yield FAULTS.at(site, first, last, ROW)
+    if site.place in LATER:
+        yield FAULTS.at(site, first, last, passed=LATER[site.place])
+    if len(backs) > 1 and (site.function, site.callee) not in NOT_ALONE:
         for back in backs:
-            yield how(back, back)
+            yield FAULTS.at(site, *back)
 
 
 # Call by call ---------------------------------------------------------------
@@ -148,7 +147,7 @@ def live_with(site):
         life.go_on()
         effects |= life.effects
     print(f"# {site}: {' '.join(sorted(effects)) or 'nothing to see'}")
-    want = EFFECTS[site.function, site.callee]
+    want = EFFECTS[site.place]
     if site.callee not in ("sock_wake_async", "sock_queue_err_skb"):
         same("silent_signal" in effects, False, "a signal without its reason")
     if want:
@@ -164,8 +163,8 @@ def add_test(function, name):
 def every_call_of_the_module_is_known():
     """sites.py has looked at each; here is what is done with them."""
     known = set(EFFECTS) | set(EXCUSED)
-    there = {(s.function, s.callee) for s in SITES}
-    loading = {(s.function, s.callee) for s in SITES if s.callee in LOADING}
+    there = {s.place for s in SITES}
+    loading = {s.place for s in SITES if s.callee in LOADING}
     same(there - loading - known, set(), "what happens when it fails?")
     same(known - there, set(), "not in the module")
     print(f"# {len(SITES)} places in {len({s.function for s in SITES})} "
@@ -184,7 +183,7 @@ def waking_a_reader():
     """Sockets do that through a pointer, so sites.py sees no call.  The signal comes
     without what it is about."""
     life = Life()
-    with Below(*text_of("sock_def_readable")) as fault:
+    with FAULTS.Below(*text_of("sock_def_readable")) as fault:
         life.live()
     same(fault.hit(), True, "reached")
     life.go_on()
@@ -201,11 +200,13 @@ class Around:
         self.nl.add(JOB, more=PATIENT)
         self.nl.add(OTHER, more=PATIENT)
         self.socks = join(JOB)
-        self.nth = Nth()
+        self.nth = FAULTS.Nth()
 
-    def every(self, do, undo=lambda result: None, prepare=lambda: None):
+    def every(self, do, undo=lambda result: None, prepare=lambda: None,
+              allocates=True):
         """@do gets what @prepare has made; @undo what @do has, None after an
-        error.  Until nothing was left to fail.
+        error.  Until nothing was left to fail.  If it has nothing that
+        @allocates, only what it copies can.
 
         Once without a failure: what Python does the first time alone would be
         the first to fail, and the next one be passed over."""
@@ -230,7 +231,7 @@ class Around:
             if not hit:
                 break
         print(f"# {n - 1} failures, {failures} of them an errno")
-        same(failures > 0, True, "an errno")
+        same(failures > 0, allocates or FAULTS.COPIES_FAIL, "an errno")
         sum_works(self.socks, 20000)
 
 
@@ -286,7 +287,8 @@ def each_allocation_of_pushing_and_pulling():
 
     # one that could not be copied is there still
     around.every(lambda _: one.recv(12000),
-                 lambda got: same(got or one.recv(12000), want), complete)
+                 lambda got: same(got or one.recv(12000), want), complete,
+                 allocates=False)
 
 
 @test
@@ -330,7 +332,8 @@ def each_allocation_of_polling():
     poll = select.poll()
     for s in around.socks:
         poll.register(s, select.POLLOUT)
-    around.every(lambda _: poll.poll(0), lambda got: got and same(len(got), 2))
+    around.every(lambda _: poll.poll(0), lambda got: got and same(len(got), 2),
+                 allocates=False)
 
 
 @test
@@ -344,7 +347,8 @@ def each_allocation_of_closing():
 
     # close() does not fail; so that something does, it is asked before
     around.every(lambda _: (Info(last[0]), last.pop().close()),
-                 lambda done: [s.close() for s in last] and last.clear(), joined)
+                 lambda done: [s.close() for s in last] and last.clear(), joined,
+                 allocates=False)
 
 
 @test
@@ -359,7 +363,7 @@ def each_allocation_of_reading_the_error_queue():
         around.nl.delete(new)
         return s
 
-    around.every(error_of_run, prepare=failed)
+    around.every(error_of_run, prepare=failed, allocates=False)
 
 
 def asking(do, undo=lambda nl: None, prepare=lambda nl: None):
@@ -461,21 +465,21 @@ def each_allocation_of_loading():
     stack.  So the module is told so instead, as of memory per CPU."""
     unload()
     passed = 0
-    while load_with(Refuse(0, 2**64 - 1, passed=passed)):
+    while load_with(FAULTS.calls(passed)):
         passed += 1
     print(f"# {passed} calls refused")
-    same(passed >= 4, True, "a cache, sysctls, two sorts of memory per CPU")
+    same(passed >= FAULTS.AT_LOADING, True, "all that are made")
     for function in "register_pernet_subsys", "genl_register_family":
         failures = {}
-        for attr in ATTRS:
+        for attr in FAULTS.ATTRS:
             passed = 0
-            while load_with(Below(*text_of(function), attrs=[attr],
+            while load_with(FAULTS.Below(*text_of(function), attrs=[attr],
                                   passed=passed)):
                 passed += 1
             failures[attr] = passed
         print(f"# {function}: failures of {failures}")
         # pages only if a cache has no room just then
-        same(failures["failslab"] > 0, True, function)
+        same(failures[FAULTS.ATTRS[0]] > 0, True, function)
     load()
     new_net()
     Netlink().add(JOB, more=PATIENT)
