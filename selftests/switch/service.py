@@ -38,7 +38,7 @@ DROP_IN = os.path.join(TOP, 'debian/dispatcher.conf')
 # Where the package has it
 EXAMPLES = '/usr/share/doc/atp-switch/examples'
 ERRORS = '/run/errors'
-LONG = 60
+LONG = 300
 
 
 def configure(words=''):
