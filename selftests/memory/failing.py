@@ -12,6 +12,8 @@ ATTRS = ("failslab", "fail_page_alloc")
 COPIES_FAIL = True
 # Calls of calls(): a cache, sysctls, two sorts of memory per CPU
 AT_LOADING = 4
+# Calls that are not among them, but what they allocate fails
+BELOW_AT_LOADING = []
 
 
 def available():

@@ -21,9 +21,11 @@ MEMORY = """
 """.split()
 # When a cache or a sysctl has no memory, the kernel dumps its stack; so the
 # module is told so instead.
-CALLS = ["proto_register", "__percpu_counter_init"]
+CALLS = ["proto_register"]
 POINTERS = ["register_net_sysctl"]
 AT_LOADING = len(CALLS + POINTERS)
+# ftrace does not see it, but what it calls
+BELOW_AT_LOADING = ["__percpu_counter_init"]
 
 # These jump on to another, which is in the stack instead.
 JUMPS = {"__vmalloc": "__vmalloc_node_range"}

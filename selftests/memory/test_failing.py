@@ -31,7 +31,7 @@ from kmod import load, load_now, loaded, unload  # noqa: E402
 from life import (NO_MEMORY, PATIENT, SERVER, Life, begin, bind,  # noqa: E402
                   connect, error_of_run, setsockopt)
 from sites import LOADING, sites  # noqa: E402
-from symbols import text_of, text_of_module  # noqa: E402
+from symbols import here, text_of, text_of_module  # noqa: E402
 
 # A kernel with fault injection has it all by itself.
 FAULTS = failing if failing.available() else probing
@@ -463,18 +463,19 @@ def load_with(fault):
 @test
 def each_allocation_of_loading():
     """But those of a new cache and of sysctls: when they fail, the kernel dumps its
-    stack.  So the module is told so instead, as of memory per CPU."""
+    stack.  So the module is told so instead."""
     unload()
     passed = 0
     while load_with(FAULTS.calls(passed)):
         passed += 1
     print(f"# {passed} calls refused")
     same(passed >= FAULTS.AT_LOADING, True, "all that are made")
-    for function in "register_pernet_subsys", "genl_register_family":
+    for function in ("register_pernet_subsys", "genl_register_family",
+                     *FAULTS.BELOW_AT_LOADING):
         failures = {}
         for attr in FAULTS.ATTRS:
             passed = 0
-            while load_with(FAULTS.Below(*text_of(function), attrs=[attr],
+            while load_with(FAULTS.Below(*text_of(here(function)), attrs=[attr],
                                          passed=passed)):
                 passed += 1
             failures[attr] = passed

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Allocations that fail to order, on a kernel that was built without fault
- * injection: kprobes at the functions that allocate, which return at once.
+ * injection: ftrace at the functions that allocate, which return at once. Not
+ * kprobes: what interrupts one and meets another passes that unseen.
  *
  * One of @memory has none; with @whole it is one of @calls that fails, with
  * -ENOMEM, or one of @pointers, with NULL. This happens @times times, after
@@ -11,27 +12,28 @@
  */
 #include <linux/atomic.h>
 #include <linux/errno.h>
+#include <linux/ftrace.h>
 #include <linux/kernel.h>
-#include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/stacktrace.h>
+#include <linux/string.h>
 
-#define MAX_PROBES	32
+#define MAX_NAMES	32
 #define MAX_DEPTH	64
 
-static char *memory[MAX_PROBES];
+static char *memory[MAX_NAMES];
 static int memory_n;
 module_param_array(memory, charp, &memory_n, 0400);
 MODULE_PARM_DESC(memory, "functions that return memory");
 
-static char *calls[MAX_PROBES];
+static char *calls[MAX_NAMES];
 static int calls_n;
 module_param_array(calls, charp, &calls_n, 0400);
 MODULE_PARM_DESC(calls, "functions that return an errno");
 
-static char *pointers[MAX_PROBES];
+static char *pointers[MAX_NAMES];
 static int pointers_n;
 module_param_array(pointers, charp, &pointers_n, 0400);
 MODULE_PARM_DESC(pointers, "functions that return a pointer or NULL");
@@ -80,12 +82,12 @@ static noinline notrace long returns_errno(void)
 	return -ENOMEM;
 }
 
-static struct probe {
-	struct kprobe kp;
+/* Functions that fail alike */
+struct probes {
+	struct ftrace_ops ops;
 	bool whole;
 	long (*instead)(void);
-} probes[3 * MAX_PROBES];
-static int probes_n;
+};
 
 static bool in_stack(void)
 {
@@ -101,12 +103,11 @@ static bool in_stack(void)
 	return is_there && below;
 }
 
-static bool fails(const struct probe *probe)
+static bool fails(const struct probes *probes)
 {
-	if (atomic_read(&times) <= 0 || probe->whole != whole)
+	if (atomic_read(&times) <= 0 || probes->whole != whole)
 		return false;
-	/* not in_task(): a probe that is a breakpoint counts as an NMI */
-	if (pid && (in_serving_softirq() || task_pid_nr(current) != pid))
+	if (pid && (!in_task() || task_pid_nr(current) != pid))
 		return false;
 	if (!in_stack())
 		return false;
@@ -115,70 +116,84 @@ static bool fails(const struct probe *probe)
 	return atomic_dec_if_positive(&times) >= 0;
 }
 
-static int on_entry(struct kprobe *kp, struct pt_regs *regs)
+/* In any context */
+static void notrace on_entry(unsigned long ip, unsigned long parent,
+			     struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
-	struct probe *probe = container_of(kp, struct probe, kp);
+	struct probes *probes = container_of(ops, struct probes, ops);
 
-	if (!fails(probe))
-		return 0;
-	regs->ip = (unsigned long)probe->instead;
-	return 1;
+	if (fails(probes))
+		ftrace_get_regs(fregs)->ip = (unsigned long)probes->instead;
 }
 
-NOKPROBE_SYMBOL(on_entry);
-
-/* Where there is one, on_entry() may change where the CPU goes on. */
-static void after(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
-{
+#define PROBES(_whole, _instead) {				\
+	.ops = {						\
+		.func = on_entry,				\
+		.flags = FTRACE_OPS_FL_SAVE_REGS |		\
+			 FTRACE_OPS_FL_IPMODIFY,		\
+	},							\
+	.whole = _whole,					\
+	.instead = _instead,					\
 }
 
-NOKPROBE_SYMBOL(after);
+static struct probes of_memory = PROBES(false, returns_null);
+static struct probes of_calls = PROBES(true, returns_errno);
+static struct probes of_pointers = PROBES(true, returns_null);
 
-static void remove_probes(void)
+static int add(struct probes *probes, char **names, int n)
 {
-	while (probes_n)
-		unregister_kprobe(&probes[--probes_n].kp);
-}
+	/* without names it would be all functions */
+	int i, err = n ? 0 : -EINVAL;
 
-static int add_probes(char **names, int n, bool whole, long (*instead)(void))
-{
-	struct probe *probe;
-	int i, err;
-
-	for (i = 0; i < n; i++) {
-		probe = &probes[probes_n];
-		probe->whole = whole;
-		probe->instead = instead;
-		probe->kp.symbol_name = names[i];
-		probe->kp.pre_handler = on_entry;
-		probe->kp.post_handler = after;
-		err = register_kprobe(&probe->kp);
-		if (err) {
+	for (i = 0; i < n && !err; i++) {
+		err = ftrace_set_filter(&probes->ops, names[i],
+					strlen(names[i]), !i);
+		if (err)
 			pr_err("no probe at %s: %d\n", names[i], err);
-			return err;
-		}
-		probes_n++;
 	}
-	return 0;
+	if (!err)
+		err = register_ftrace_function(&probes->ops);
+	if (err)
+		ftrace_free_filter(&probes->ops);
+	return err;
+}
+
+static void remove(struct probes *probes)
+{
+	unregister_ftrace_function(&probes->ops);
+	ftrace_free_filter(&probes->ops);
 }
 
 static int __init probing_init(void)
 {
-	int err = add_probes(memory, memory_n, false, returns_null) ?:
-		  add_probes(calls, calls_n, true, returns_errno) ?:
-		  add_probes(pointers, pointers_n, true, returns_null);
+	int err;
 
+	err = add(&of_memory, memory, memory_n);
 	if (err)
-		remove_probes();
+		return err;
+	err = add(&of_calls, calls, calls_n);
+	if (err)
+		goto no_calls;
+	err = add(&of_pointers, pointers, pointers_n);
+	if (err)
+		goto no_pointers;
+	return 0;
+
+no_pointers:
+	remove(&of_calls);
+no_calls:
+	remove(&of_memory);
 	return err;
 }
 
 static void __exit probing_exit(void)
 {
-	remove_probes();
+	remove(&of_pointers);
+	remove(&of_calls);
+	remove(&of_memory);
 }
 
 module_init(probing_init);
 module_exit(probing_exit);
-MODULE_DESCRIPTION("Lets allocations fail, by kprobes");
+MODULE_DESCRIPTION("Lets allocations fail, by ftrace");
 MODULE_LICENSE("GPL");
